@@ -1,4 +1,4 @@
-"""A survey of 5000 people, from the plan to the estimate; also what mypy reads."""
+"""A survey of 5000 people, from the plan to the estimate; mypy checks this file."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import uptack as up
 
 
 def count(truths: npt.NDArray[np.bool_]) -> tuple[float, float, float]:
-    """The estimate of how many truths are yes, and its interval."""
+    """Estimates how many truths are yes: the lower end of the interval, the estimate and the upper end."""
     plan: up.Plan = up.plan(owners=len(truths), yes=(0, 500), epsilon=1.0)
     cells: npt.NDArray[np.uint8] = plan.channel.privatize(truths)
     counts = np.bincount(cells, minlength=plan.channel.size)
@@ -17,7 +17,7 @@ def count(truths: npt.NDArray[np.bool_]) -> tuple[float, float, float]:
 
 
 def given_away(mechanism: str, owners: int) -> float | None:
-    """The claim of what is published."""
+    """The claimed ε of the published counts."""
     release: up.Bounds | None = up.privacy(mechanism, owners=owners, delta=1e-8).release
     return None if release is None else release.upper
 

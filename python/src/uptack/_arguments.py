@@ -1,4 +1,4 @@
-"""Arguments, checked: what they are called, what was expected, what to do."""
+"""Checks of arguments. Errors name the argument, the expected value and, where possible, what to do."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     #: A number that keeps its digits: 0.1 is one tenth, "1/3" a third.
     Exact = Union[int, float, str, Fraction, Decimal]
 
-#: No crowd is as large.
+#: Larger than any crowd.
 LARGEST = 2**63
 
 
@@ -40,7 +40,7 @@ def exact(name: str, value: Any) -> str:
 
 
 def whole(name: str, value: Any, least: int = 0) -> int:
-    """A whole number that fits."""
+    """An integer from ``least`` to ``LARGEST``."""
     if isinstance(value, bool):
         raise TypeError(f"{name}: expected a whole number, got {value!r}")
     try:
@@ -90,7 +90,7 @@ def optional_word(name: str, value: Any) -> Optional[str]:
 
 
 def listener(value: Any) -> Any:
-    """Something that is told of the progress, or nothing."""
+    """A callback for progress, or None."""
     if value is not None and not callable(value):
         raise TypeError(f"progress: expected a function of (done, total), got {type(value).__name__}")
     return value
@@ -107,7 +107,7 @@ def truths(values: Any) -> npt.NDArray[np.bool_]:
 
 
 def counts(values: Any, size: int, name: str = "counts") -> list[int]:
-    """How often each of ``size`` things came up."""
+    """A count for each of ``size`` cells."""
     if isinstance(values, (list, tuple)):
         numbers = [whole(f"{name}[{index}]", value) for index, value in enumerate(values)]
     else:
@@ -139,14 +139,14 @@ def _array(name: str, values: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """A number of numpy as Python's."""
+    """A numpy scalar as a Python number."""
     if hasattr(value, "item") and hasattr(value, "dtype") and getattr(value, "ndim", 1) == 0:
         return value.item()
     return value
 
 
 def pair(name: str, value: Any) -> tuple[int, int]:
-    """A whole number, or the smallest and the largest of a range."""
+    """A number as a range of one, or the smallest and the largest number of a range."""
     if isinstance(value, range) and value.step == 1 and len(value) > 0:
         return whole(name, value[0]), whole(name, value[-1])
     if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):

@@ -1,4 +1,4 @@
-"""Channels, and what is estimated from their answers."""
+"""Channels, and estimates from their answers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Cell(NamedTuple):
-    """What one owner writes, and how likely it is under each truth, as exact integers over 2**64."""
+    """A cell and its probability under each truth, as exact integers over 2**64."""
 
     name: str
     yes: int
@@ -25,14 +25,14 @@ class Cell(NamedTuple):
 
 
 class Published(NamedTuple):
-    """What two aggregators publish: how many owners answered, and the number of answers 1 with the noise of both."""
+    """The published result: the number of owners, and the number of answers 1 plus both aggregators' noise."""
 
     owners: int
     sum: int
 
 
 class Channel:
-    """For each truth a law over cells, in integers over 2**64: the whole of a mechanism.
+    """A mechanism as data: for each truth a law over cells, in integers over 2**64.
 
     >>> import uptack as up
     >>> channel = up.Channel("randomized-response(t=0.8)")
@@ -99,17 +99,17 @@ class Channel:
 
     @classmethod
     def from_json(cls, text: str) -> Channel:
-        """From what ``uptack channel --json`` prints."""
+        """From the document that ``uptack channel --json`` prints."""
         return cls._of(_core.Channel.from_json(_arguments.word("text", text)))
 
     @property
     def mechanism(self) -> str:
-        """As text that every command takes."""
+        """The mechanism as text, which every command accepts."""
         return self._handle.mechanism
 
     @property
     def size(self) -> int:
-        """How many cells there are: what ``privatize`` draws is below it."""
+        """The number of cells; ``privatize`` draws numbers below it."""
         return len(self._handle.cells)
 
     @property
@@ -124,21 +124,21 @@ class Channel:
 
     @property
     def noise(self) -> Optional[str]:
-        """What each of two aggregators adds to the published sum; none where all tallies are published as they are."""
+        """The noise that each of two aggregators adds to the published sum; None if tallies are published without noise."""
         return self._handle.noise
 
     @property
     def determined(self) -> bool:
-        """Whether the tallies fix the count of every cell."""
+        """Whether the tallies determine the count of every cell."""
         return self._handle.determined
 
     @property
     def linked_epsilon(self) -> Optional[float]:
-        """What all answers of an owner give away by themselves; none where there is no guarantee."""
+        """ε of all answers of an owner together; None if there is no guarantee."""
         return self._handle.linked_epsilon()
 
     def answer_epsilon(self, answer: int = 0) -> Optional[float]:
-        """What one answer gives away by itself; none where there is no guarantee."""
+        """ε of a single answer; None if there is no guarantee."""
         return self._handle.answer_epsilon(_arguments.whole("answer", answer))
 
     def with_noise(self, scale: Exact) -> Channel:
@@ -154,27 +154,27 @@ class Channel:
         return self._handle.algebra()
 
     def privatize(self, truths: npt.ArrayLike, *, seed: Optional[int] = None) -> npt.NDArray[np.uint8]:
-        """One cell an owner, as an array of uint8, drawn with the operating system's coins.
+        """Draws one cell per owner, as an array of uint8, with randomness from the operating system.
 
-        ``truths`` is an array of bool; a pandas Series will do. A ``seed`` makes the draw reproducible: for tests only,
-        since whoever knows it knows the truths.
+        ``truths`` is an array of bool or a pandas Series. A ``seed`` makes the draw reproducible. Use it only in tests,
+        because anybody who knows it can compute the truths.
         """
         return self._handle.privatize(_arguments.truths(truths), _arguments.optional_whole("seed", seed))
 
     def draw_counts(self, owners: int, yes: int, *, seed: Optional[int] = None) -> npt.NDArray[np.uint64]:
-        """How many owners of a simulated crowd are in each cell, at a cost that does not depend on the owners."""
+        """Draws the cell counts of a simulated crowd, at a cost that does not depend on the number of owners."""
         import numpy
 
         owners, yes = _arguments.whole("owners", owners), _arguments.whole("yes", yes)
         return numpy.array(self._handle.draw_counts(owners, yes, _arguments.optional_whole("seed", seed)), dtype=numpy.uint64)
 
     def tally(self, counts: Any) -> dict[str, Any]:
-        """What is published of counted cells: for each answer how often each output was given."""
+        """The tally that follows from cell counts: for each answer, the number of times each output was given."""
         document: dict[str, Any] = json.loads(self._handle.tally_of_cells(_arguments.counts(counts, self.size)))
         return document
 
     def publish(self, counts: Any, *, seed: Optional[int] = None) -> Published:
-        """What two aggregators publish of counted cells if the mechanism has noise, drawn anew each time."""
+        """The result that two aggregators publish for cell counts, with new noise each time."""
         cells = _arguments.counts(counts, self.size)
         return Published(*self._handle.publish(cells, _arguments.optional_whole("seed", seed)))
 
@@ -187,17 +187,17 @@ class Channel:
         confidence: Exact = 0.95,
         interval: str = "auto",
     ) -> Estimate:
-        """How many owners would say yes, with an interval of the kind ``auto``, ``exact``, ``mid-p`` or ``score``.
+        """Estimates the number of yes-owners, with an interval of the kind ``auto``, ``exact``, ``mid-p`` or ``score``.
 
-        ``counts`` is how many owners are in each cell, or a tally as a dict. If the mechanism has noise, what is published
-        is a sum: give ``owners`` and ``sum``. From counts of cells that sum is made here, with fresh noise of both
+        ``counts`` is the number of owners in each cell, or a tally as a dict. If the mechanism has noise, a sum is
+        published: pass ``owners`` and ``sum``. From cell counts the sum is computed here, with fresh noise of both
         aggregators each time.
         """
         level, kind = _arguments.exact("confidence", confidence), _arguments.word("interval", interval)
         published = None
         if sum is not None:
             if counts is not None:
-                raise UptackError("give counts, or owners and sum, and not both")
+                raise UptackError("give either counts, or owners and sum")
             total = _sum(sum)
             text = self._handle.estimate_sum(_arguments.whole("owners", owners), total, level, kind)
             published = Published(_arguments.whole("owners", owners), total)
@@ -213,7 +213,7 @@ class Channel:
         return Estimate(json.loads(text), published)
 
     def to_dict(self) -> dict[str, Any]:
-        """What ``uptack channel --json`` prints."""
+        """The document that ``uptack channel --json`` prints."""
         document: dict[str, Any] = json.loads(self._handle.document())
         return document
 
@@ -262,7 +262,7 @@ def _sum(value: Any) -> int:
 
 
 def _plain_tally(tally: Mapping[str, Any]) -> dict[str, Any]:
-    """A tally whose counts are Python's own numbers."""
+    """A tally whose counts are plain Python integers."""
     answers = tally.get("answers")
     if not isinstance(answers, (list, tuple)) or not all(isinstance(answer, Mapping) for answer in answers):
         raise UptackError("a tally has answers, a list of dicts", "counts", 'such as {"answers": [{"1": 260, "0": 240}]}')
@@ -286,10 +286,10 @@ def channel_of(value: Any) -> Channel:
 
 
 class Estimate(AboutMechanism):
-    """How many owners' truth is yes, estimated from their answers."""
+    """An estimate of the number of owners whose truth is yes."""
 
     __slots__ = ("published",)
-    #: What was published, if the mechanism has noise.
+    #: The published result, if the mechanism has noise.
     published: Optional[Published]
 
     def __init__(self, document: dict[str, Any], published: Optional[Published] = None) -> None:
@@ -311,27 +311,27 @@ class Estimate(AboutMechanism):
 
     @property
     def low(self) -> float:
-        """At least so many, with the stated confidence."""
+        """The lower end of the interval."""
         return float(self._document["interval"][0])
 
     @property
     def high(self) -> float:
-        """At most so many."""
+        """The upper end of the interval."""
         return float(self._document["interval"][1])
 
     @property
     def interval_kind(self) -> str:
-        """How the interval was made."""
+        """The kind of interval."""
         return str(self._document["interval_kind"])
 
     @property
     def confidence(self) -> float:
-        """How sure it is to hold the truth."""
+        """The confidence of the interval."""
         return float(self._document["confidence"])
 
     @property
     def parts(self) -> dict[str, float]:
-        """What of the standard deviation is from sampling, from the owners' coins and from the aggregators' noise."""
+        """The parts of the standard deviation due to sampling, the owners' coins and the aggregators' noise."""
         return {name: float(self._document[f"{name}_sd"]) for name in ("sampling", "privacy", "aggregator")}
 
     def _shown(self) -> list[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""What goes wrong."""
+"""The package's exception."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import Optional
 
 
 class UptackError(ValueError):
-    """A request that cannot be met.
+    """A request that cannot be satisfied.
 
     ``kind`` says what is at fault (``syntax``, ``parameter``, ``law``, ``card``, ``input``, ``counts``, ``request`` or
-    ``coins``), ``hint`` what to do about it, if anything is known.
+    ``coins``); ``hint`` says what to do about it, if known.
     """
 
     def __init__(self, message: str, kind: str = "request", hint: Optional[str] = None) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ._arguments import Exact
     from ._results import Progress
 
-#: No card or record is larger.
+#: Larger than any card or record, in bytes.
 _LARGEST_FILE = 16 << 20
 
 
@@ -44,9 +44,9 @@ def plan(
     family: Optional[str] = None,
     progress: Optional[Progress] = None,
 ) -> Plan:
-    """The best mechanism, and what it gives away. Whichever of error, epsilon and owners is left out is solved for.
+    """Plans the best mechanism. Leave out one of error, epsilon and owners to solve for it.
 
-    ``yes`` is roughly how many owners would say yes, or the least and the most of them. ``noise`` is ``"aggregators"``,
+    ``yes`` is the expected number of yes-owners, or its smallest and largest value. ``noise`` is ``"aggregators"``,
     ``"none"`` or ``"any"``; ``trust`` is ``"one-aggregator"`` or ``"owners"``; ``linked_epsilon`` is a number or
     ``"none"``; ``solve`` is ``"error"``, ``"epsilon"`` or ``"owners"``; ``form`` is ``"one"``, ``"several"`` or
     ``"any"``; ``objective`` is ``"sd"`` or ``"paper"``; ``over`` is ``"worst"`` or ``"mean"``.
@@ -88,7 +88,7 @@ def privacy(
     work: int = 1,
     progress: Optional[Progress] = None,
 ) -> Privacy:
-    """What a mechanism gives away in every view, certified over every crowd: ε at ``delta`` (1e-8), or δ at ``epsilon``."""
+    """The guarantee of every view, certified over every crowd: ε at ``delta`` (default 1e-8), or δ at ``epsilon``."""
     if delta is None and epsilon is None:
         delta = 1e-8
     document = _core.privacy(
@@ -110,9 +110,9 @@ def compose(
     owners: int,
     work: int = 1,
 ) -> Composition:
-    """All releases of a list that was fixed in advance, each with fresh coins.
+    """Composes a list of releases that is fixed in advance, each with fresh coins.
 
-    The list has channels, or pairs of a channel and how often it is released.
+    The list contains channels, or pairs of a channel and the number of its releases.
     """
     times: dict[str, int] = {}
     if isinstance(channels, (str, Channel)):
@@ -121,7 +121,7 @@ def compose(
         listed = list(channels)
     except TypeError:
         raise TypeError(f"channels: expected a list of channels, got {type(channels).__name__}") from None
-    # Lists of the same channel many times over are usual.
+    # Lists often contain the same channel many times.
     known: dict[int, str] = {}
     for entry in listed:
         channel, count = entry if isinstance(entry, tuple) and len(entry) == 2 else (entry, 1)
@@ -144,7 +144,7 @@ def simulate(
     per_owner: bool = False,
     progress: Optional[Progress] = None,
 ) -> Simulation:
-    """Repeats the whole way from truths to estimate; at a cost that does not depend on the owners, unless ``per_owner``."""
+    """Simulates complete runs, from truths to estimates. Unless ``per_owner``, the cost does not depend on the owners."""
     document = _core.simulate(
         channel_of(channel)._handle,
         owners=_arguments.whole("owners", owners),
@@ -174,10 +174,10 @@ def verify(
     work: int = 1,
     progress: Optional[Progress] = None,
 ) -> Verification:
-    """Computes everything again that a card or a release record states.
+    """Recomputes everything that a card or a release record states.
 
-    ``document`` is the path of a card (.toml or JSON), a signed card or a record, or such a document as a dict. What does
-    not hold is in the result; only what cannot be read raises.
+    ``document`` is the path of a card (.toml or JSON), a signed card or a record, or such a document as a dict. The
+    result lists the checks that fail; only a document that cannot be read raises.
     """
     toml = False
     if isinstance(document, Mapping):
@@ -224,10 +224,10 @@ def audit(
 ) -> Audit:
     """Tries to prove the claim about a randomizer wrong.
 
-    ``randomizer`` is any callable: it gets a truth (a bool) and returns whatever an owner would send. The whole output, its
-    length and, for numbers, its size are looked at. With ``vectorized`` it gets an array of truths, of so many if it is a
-    number, and returns one output for each. If it is a channel, our own sampler is audited against all that is claimed of
-    it, in crowds of ``owners`` with the ``delta`` of their release.
+    ``randomizer`` is any callable: it gets a truth (a bool) and returns whatever an owner would send. The audit looks at
+    the whole output, its length and, for numbers, its size. With ``vectorized`` the callable gets an array of truths (of
+    that length, if ``vectorized`` is a number) and returns one output for each. For a channel, our own sampler is audited
+    against all claims of the channel, in crowds of ``owners`` with the ``delta`` of their release.
     """
     level = _arguments.exact("confidence", confidence)
     heard = _arguments.listener(progress)
@@ -272,7 +272,7 @@ def evaluate(
     seed: int = 1,
     progress: Optional[Progress] = None,
 ) -> Evaluation:
-    """The paper's evaluation on a snapshot of traffic, or on generated traffic in its shape."""
+    """Runs the paper's evaluation on a snapshot of traffic, or on generated traffic with a similar distribution."""
     from os import fspath
 
     minutes = None
@@ -293,7 +293,7 @@ def evaluate(
 
 
 def simultaneous(confidence: Exact, queries: int, *, sharing: str = "bonferroni") -> float:
-    """The confidence that each of so many intervals needs, so that all of them hold at once."""
+    """The confidence that each of ``queries`` intervals needs for all of them to hold at once."""
     level, count = _arguments.exact("confidence", confidence), _arguments.whole("queries", queries, 1)
     return 1.0 - _core.each_confidence(level, count, _arguments.word("sharing", sharing))
 
@@ -306,7 +306,7 @@ def estimate_many(
     interval: str = "auto",
     sharing: str = "bonferroni",
 ) -> list[Estimate]:
-    """The answers to many queries, a row of counts each, with intervals that all hold at once."""
+    """Estimates for many queries, one row of counts each, with intervals that all hold at once."""
     channel = channel_of(channel)
     rows = list(counts)
     each = simultaneous(confidence, max(len(rows), 1), sharing=sharing)
@@ -316,7 +316,7 @@ def estimate_many(
 def consistent(
     values: Any, sds: Any, *, owners: int
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Estimates made consistent where every owner would say yes exactly once: not negative, and summing to ``owners``."""
+    """Adjusts estimates for questions of which each owner says yes to exactly one: nonnegative, with sum ``owners``."""
     import numpy
 
     first = [_arguments.real(f"values[{index}]", value) for index, value in enumerate(values)]

@@ -1,4 +1,4 @@
-"""What all results have in common."""
+"""The base of all results."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from . import _core
 
 
 class Bounds(NamedTuple):
-    """A number that is certified to be between two others. The upper one is what may be claimed."""
+    """Certified bounds on a number. The upper one may be claimed."""
 
     lower: float
     upper: float
 
 
 class Result:
-    """A frozen document. ``to_dict`` gives all of it: what the command line prints with ``--json``."""
+    """An immutable document. ``to_dict`` returns all of it, as the command line prints it with ``--json``."""
 
     __slots__ = ("_document",)
     _document: dict[str, Any]
@@ -25,7 +25,7 @@ class Result:
         object.__setattr__(self, "_document", document)
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it as plain Python objects, which are yours to change."""
+        """A copy of the document as plain Python objects."""
         copy: dict[str, Any] = json.loads(json.dumps(self._document))
         return copy
 
@@ -45,7 +45,7 @@ class Result:
         return type(self), (self._document,)
 
     def _shown(self) -> list[tuple[str, str]]:
-        """The names and values that people want to see."""
+        """The names and values to show in ``repr`` and in notebooks."""
         return []
 
     def __repr__(self) -> str:
@@ -63,17 +63,17 @@ class AboutMechanism(Result):
 
     @property
     def owners(self) -> int:
-        """How many owners it is about."""
+        """The number of owners."""
         return int(self._document["owners"])
 
     @property
     def mechanism(self) -> str:
-        """The mechanism that it is about."""
+        """The mechanism, as text."""
         return str(self._document["mechanism"])
 
 
 def table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    """A table of HTML."""
+    """An HTML table."""
     from html import escape
 
     head = "".join(f"<th style='text-align:left'>{escape(name)}</th>" for name in header)
@@ -84,16 +84,16 @@ def table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
 
 def bounds(document: Optional[dict[str, Any]], name: str) -> Optional[Bounds]:
-    """The certified ends of a number in a document; none where there is no guarantee."""
+    """The certified bounds of a number in a document; None if there is no guarantee."""
     ends = None if document is None else document[name]
     return None if ends is None else Bounds(ends["lower"], ends["upper"])
 
 
 def claim(value: Optional[float]) -> str:
-    """A claim for people: rounded up; ``none`` where there is no guarantee."""
+    """A claim as text, rounded up; ``none`` if there is no guarantee."""
     return _core.claim(value)
 
 
 def nearest(value: Optional[float]) -> str:
-    """A number for people."""
+    """A number as text, rounded to nearest."""
     return "none" if value is None else _core.nearest(value)

@@ -1,4 +1,4 @@
-"""What functions return."""
+"""The results of the package's functions."""
 
 from __future__ import annotations
 
@@ -15,33 +15,33 @@ if TYPE_CHECKING:
 
 
 class Privacy(AboutMechanism):
-    """What a mechanism gives away, in every view; numbers are certified over every crowd."""
+    """The guarantees of a mechanism in every view, certified over every crowd."""
 
     __slots__ = ()
 
     @property
     def _open(self) -> str:
-        """What was asked for: ε at a δ, or δ at an ε."""
+        """The request: ε at a δ, or δ at an ε."""
         return "delta" if isinstance(self._document["views"]["release"]["epsilon"], float) else "epsilon"
 
     @property
     def release(self) -> Optional[Bounds]:
-        """ε (or δ, if ε was given) of what is published, certified; none where there is no guarantee."""
+        """Certified ε (or δ, if ε was given) of the published counts; None if there is no guarantee."""
         return bounds(self._document["views"]["release"], self._open)
 
     @property
     def one_aggregator(self) -> Optional[Bounds]:
-        """ε of what is published if one aggregator is honest and nobody else, at δ = 0; none without noise."""
+        """ε of the published sum if only one aggregator is honest, at δ = 0; None without noise."""
         return bounds(self._document["views"]["one_aggregator"], "epsilon")
 
     @property
     def owners_alone(self) -> Optional[Bounds]:
-        """As ``release`` if no aggregator's noise can be counted on; none without noise."""
+        """Like ``release``, but if no aggregator's noise can be relied on; None without noise."""
         return bounds(self._document["views"]["owners_alone"], self._open)
 
     @property
     def linked(self) -> Optional[float]:
-        """ε of all answers of an owner; none where there is no guarantee."""
+        """ε of all answers of an owner; None if there is no guarantee."""
         value: Optional[float] = self._document["views"]["linked"]
         return value
 
@@ -52,7 +52,7 @@ class Privacy(AboutMechanism):
 
     @property
     def answers_with_release(self) -> tuple[Optional[Bounds], ...]:
-        """Each answer of the target together with what is published."""
+        """The guarantee for each answer of the target together with the published counts."""
         return tuple(bounds(view, self._open) for view in self._document["views"]["answers_with_release"])
 
     @property
@@ -62,13 +62,13 @@ class Privacy(AboutMechanism):
 
     @property
     def repeated(self) -> Optional[Bounds]:
-        """As ``release``, of all repetitions together, if any were asked for."""
+        """Like ``release``, for all repetitions together, if any were requested."""
         repeated = self._document.get("repeated")
         return None if repeated is None else bounds(repeated["release"], self._open)
 
     @property
     def statement(self) -> str:
-        """In words."""
+        """The guarantees in words."""
         return str(self._document["statement"])
 
     def _shown(self) -> list[tuple[str, str]]:
@@ -142,18 +142,18 @@ class Choice(Result):
 
     @property
     def views(self) -> dict[str, Any]:
-        """What it gives away, as the document states it."""
+        """The guarantees, as in the document."""
         views: dict[str, Any] = self.to_dict()["views"]
         return views
 
     @property
     def release(self) -> Optional[Bounds]:
-        """ε of what is published; none where there is no guarantee."""
+        """ε of the published counts; None if there is no guarantee."""
         return bounds(self._document["views"]["release"], "epsilon")
 
     @property
     def linked(self) -> Optional[float]:
-        """ε of all answers of an owner; none where there is no guarantee."""
+        """ε of all answers of an owner; None if there is no guarantee."""
         value: Optional[float] = self._document["views"]["linked"]
         return value
 
@@ -183,7 +183,7 @@ class Plan(Choice):
         return type(self), (self._document, self._asked)
 
     def _planned(self) -> _core.Plan:
-        """The plan behind the document; one that was pickled is made again, and is the same."""
+        """The plan behind the document. After unpickling it is planned again, with the same result."""
         handle = self._handle
         if handle is None:
             handle = _core.plan(**self._asked, progress=None)
@@ -192,17 +192,17 @@ class Plan(Choice):
 
     @property
     def alternatives(self) -> tuple[Choice, ...]:
-        """The best of each other family, the better ones first."""
+        """The best mechanism of each other family, best first."""
         return tuple(Choice(choice) for choice in self._document["alternatives"])
 
     @property
     def solved(self) -> tuple[str, float]:
-        """What was solved for, and its value."""
+        """The quantity that was solved for, and its value."""
         return str(self._document["solved"]["name"]), float(self._document["solved"]["value"])
 
     @property
     def owners(self) -> int:
-        """The owners who are expected."""
+        """The expected number of owners."""
         return int(self._document["owners"])
 
     @property
@@ -212,17 +212,17 @@ class Plan(Choice):
 
     @property
     def gap(self) -> Optional[float]:
-        """By which share of itself the error could be smaller at most; none where it was not bounded."""
+        """The largest possible relative reduction of the error; None if no bound was computed."""
         gap: Optional[float] = self._document["gap"]
         return gap
 
     @property
     def trust(self) -> str:
-        """Whose honesty the ε that was asked for rests on."""
+        """Who has to be honest for the requested ε."""
         return str(self._document["trust"])
 
     def card(self, path: Any = None) -> dict[str, Any]:
-        """The query card; with a path that ends in .toml or .json it is also written there."""
+        """The query card. Also writes it to ``path``, which ends in .toml or .json, if given."""
         import json
         from os import fspath
 
@@ -254,7 +254,7 @@ class Plan(Choice):
 
 
 class Composition:
-    """What all releases of several mechanisms to the same owners give away together, each with fresh coins."""
+    """The composition of releases of several mechanisms to the same owners, each with fresh coins."""
 
     __slots__ = ("_parts", "_owners", "_work", "_handle")
     _parts: tuple[tuple[str, int], ...]
@@ -281,7 +281,7 @@ class Composition:
 
     @property
     def parts(self) -> tuple[tuple[str, int], ...]:
-        """Each mechanism with how often it is released."""
+        """Each mechanism with the number of its releases."""
         return self._parts
 
     @property
@@ -291,11 +291,11 @@ class Composition:
 
     @property
     def linked(self) -> Optional[float]:
-        """ε of all answers of an owner to all of them; none where there is no guarantee."""
+        """ε of all answers of an owner to all of them; None if there is no guarantee."""
         return self._handle.linked()
 
     def epsilon(self, delta: float, *, progress: Optional[Progress] = None) -> Optional[Bounds]:
-        """ε of all releases together at ``delta``; none where there is no guarantee.
+        """ε of all releases together at ``delta``; None if there is no guarantee.
 
         The upper end is the claim. Of different mechanisms nothing is proved from below, and the lower end is 0.
         """
@@ -308,7 +308,7 @@ class Composition:
         return None if found is None else Bounds(*found)
 
     def to_dict(self) -> dict[str, Any]:
-        """What is composed."""
+        """The mechanisms, the owners and the local ε."""
         return {"parts": [{"mechanism": text, "times": times} for text, times in self._parts], "owners": self._owners}
 
     def __repr__(self) -> str:
@@ -320,13 +320,13 @@ class Composition:
 
 
 class Simulation(Result):
-    """What came of whole runs, repeated."""
+    """The outcome of simulated runs."""
 
     __slots__ = ()
 
     @property
     def rmse(self) -> float:
-        """The root of the mean squared error."""
+        """The root mean squared error."""
         return float(self._document["rmse"])
 
     @property
@@ -336,27 +336,27 @@ class Simulation(Result):
 
     @property
     def bias(self) -> float:
-        """Their mean less the truth."""
+        """The mean of the estimates minus the truth."""
         return float(self._document["bias"])
 
     @property
     def predicted_sd(self) -> float:
-        """What theory says the standard deviation is."""
+        """The standard deviation predicted by theory."""
         return float(self._document["predicted_sd"])
 
     @property
     def coverage(self) -> float:
-        """The share of intervals that held the truth."""
+        """The share of intervals that contained the truth."""
         return float(self._document["coverage"])
 
     @property
     def trials(self) -> int:
-        """How often it was repeated."""
+        """The number of runs."""
         return int(self._document["trials"])
 
     @property
     def seed(self) -> int:
-        """Where the coins came from."""
+        """The source of randomness."""
         return int(self._document["seed"])
 
     def _shown(self) -> list[tuple[str, str]]:
@@ -378,7 +378,7 @@ class Algebra(Result):
 
     @property
     def solution(self) -> Optional[dict[str, Any]]:
-        """How YES is solved for; none where no tally depends on the truth."""
+        """How to solve for YES; None if no tally depends on the truth."""
         solution: Optional[dict[str, Any]] = self.to_dict()["solution"]
         return solution
 
@@ -400,12 +400,12 @@ class Verification(Result):
 
     @property
     def holds(self) -> bool:
-        """Whether everything that it states follows from the rest."""
+        """Whether all checks passed."""
         return bool(self._document["holds"])
 
     @property
     def document(self) -> str:
-        """What was checked: a card, a signed card or a release record."""
+        """The kind of document: a card, a signed card or a release record."""
         return str(self._document["document"])
 
     @property
@@ -427,7 +427,7 @@ class Verification(Result):
 
 
 class Audit(Result):
-    """What an adversary could prove."""
+    """The ε that an adversary could prove."""
 
     __slots__ = ()
 
@@ -443,17 +443,17 @@ class Audit(Result):
 
     @property
     def samples(self) -> int:
-        """The outputs that were looked at."""
+        """The number of outputs in the audit."""
         return int(self._document["samples"])
 
     @property
     def confidence(self) -> float:
-        """How sure all bounds together are."""
+        """The confidence with which all bounds hold together."""
         return float(self._document["confidence"])
 
     @property
     def findings(self) -> dict[str, dict[str, Any]]:
-        """For each view what is claimed, what is proved and by which event."""
+        """For each view the claimed ε, the proved ε and the event that proves it."""
         found: dict[str, dict[str, Any]] = {}
         for name, finding in self.to_dict()["views"].items():
             if isinstance(finding, list):
@@ -464,7 +464,7 @@ class Audit(Result):
 
     @property
     def epsilon_lower(self) -> float:
-        """The largest ε that is proved of a single output."""
+        """The largest ε that is proved for a single output."""
         views = self._document["views"]
         local = [views["linked"]] if "linked" in views else [views[name] for name in ("output", "length", "size")]
         return max(float(view["observed_lower"]) for view in local if view is not None)
@@ -499,12 +499,12 @@ class Evaluation(Result):
 
     @property
     def complete(self) -> bool:
-        """Whether all of it was done."""
+        """Whether the evaluation ran to its end."""
         return bool(self._document["complete"])
 
     @property
     def findings(self) -> dict[str, Any]:
-        """What it comes to."""
+        """The conclusions."""
         findings: dict[str, Any] = self.to_dict()["findings"]
         return findings
 
@@ -519,7 +519,7 @@ class Evaluation(Result):
 
 
 def _flat(row: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """One level: what is in dicts under their names joined by dots; lists stay."""
+    """Flattens nested dicts, joining their names by dots; lists stay."""
     flat: dict[str, Any] = {}
     for name, value in row.items():
         if isinstance(value, dict):
