@@ -1,7 +1,8 @@
 //! Whole runs, at a small and at a large crowd.
 
 use uptack::estimate::{Confidence, IntervalKind};
-use uptack::simulate::{Crowd, Progress, Simulation};
+use uptack::Progress;
+use uptack::simulate::{Crowd, Simulation};
 use uptack::{Channel, Mechanism};
 
 use crate::Size;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use uptack::simulate::Progress;
+use uptack::Progress;
 
 /// A line of talk on stderr.
 pub(crate) fn say(text: &str) {

@@ -1,12 +1,8 @@
 //! A plan as JSON, and its charts, whose points are computed on all cores.
 
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
-
 use serde_json::{Value, json};
 use uptack::plan::{Choice, Plan, Request, Rule, Solved, Trust, Unknown, errors_by_family};
-use uptack::simulate::Progress;
+use uptack::{Progress, parallel};
 use uptack_chart::{Chart, Errors, PlanCharts, Sheet};
 
 use crate::privacy::views_json;
@@ -78,7 +74,7 @@ fn choice_json(choice: &Choice, minimum_batch: u64) -> Value {
 ///
 /// `progress` counts the points, of which there are [`sheet_points`]; if it is stopped, the remaining ones are left out.
 pub fn plan_sheet(request: &Request, plan: &Plan, progress: &Progress) -> Sheet {
-    let cores = thread::available_parallelism().map_or(1, usize::from);
+    let cores = parallel::cores();
     let title = "The error of each family of mechanisms".to_owned();
     Sheet { title, charts: plan_charts(request, plan, cores, progress) }
 }
@@ -97,21 +93,13 @@ pub fn sheet_points(request: &Request, plan: &Plan) -> u64 {
 
 /// The errors at every point; none where no family meets the constraints.
 fn sketches(requests: &[&Request], threads: usize, progress: &Progress) -> Vec<Errors> {
-    let next = AtomicUsize::new(0);
-    let found = Mutex::new(vec![Errors::new(); requests.len()]);
-    let worker = || {
-        while !progress.stopped() {
-            let index = next.fetch_add(1, Ordering::Relaxed);
-            let Some(request) = requests.get(index) else { return };
-            let errors = errors_by_family(request).unwrap_or_default();
-            found.lock().expect("no worker panics with the lock")[index] = errors;
-            progress.advance();
+    let errors = |index: usize| {
+        if progress.stopped() {
+            return Errors::new();
         }
+        let errors = errors_by_family(requests[index]).unwrap_or_default();
+        progress.advance();
+        errors
     };
-    thread::scope(|scope| {
-        for _ in 0..threads.min(requests.len()) {
-            scope.spawn(worker);
-        }
-    });
-    found.into_inner().expect("no worker panics with the lock")
+    parallel::map(threads, requests.len(), errors)
 }

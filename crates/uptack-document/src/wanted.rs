@@ -3,9 +3,9 @@
 
 use std::str::FromStr;
 
+use uptack::Progress;
 use uptack::plan::{self, Form, Noise, Objective, Over, Prior, Request, Solved, Trust, USUAL_LINKED_EPSILON, Unknown};
 use uptack::privacy::{Delta, Epsilon};
-use uptack::simulate::Progress;
 use uptack::{Error, Fraction};
 
 /// What may be asked of a plan. Whichever of error, ε and owners is left out is solved for; with all three the plan is checked.

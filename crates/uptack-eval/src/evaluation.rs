@@ -6,14 +6,13 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use uptack::privacy::MOST_OWNERS;
-use uptack::simulate::Progress;
+use uptack::{Progress, parallel};
 
 use crate::compare::{Comparison, methods};
 use crate::error::{Error, Result};
 use crate::measure::{Measured, SMALL, StationResult, measure};
 use crate::median_station::{CurvePoint, Longitudinal, error_against_epsilon};
 use crate::method::{Changes, Claims, Kind, Law, Method};
-use crate::parallel::{in_parallel, joined};
 use crate::planned::{Crowd, Plans};
 use crate::settings::{Settings, Watch};
 use crate::traffic::Traffic;
@@ -81,7 +80,7 @@ fn curve_and_day(
     std::thread::scope(|scope| {
         let curve = scope.spawn(|| error_against_epsilon(traffic, settings, plans, progress));
         let day = Longitudinal::of(traffic, settings, plans, progress);
-        Ok((joined(curve)?, day?))
+        Ok((parallel::joined(curve)?, day?))
     })
 }
 
@@ -145,7 +144,7 @@ pub(crate) fn plan(traffic: &Traffic, settings: &Settings, plans: &Plans, watch:
     let jobs = jobs(&settings.factors);
     watch.will_plan(jobs.len());
     let stations = traffic.stations.len() as u64;
-    let planned = in_parallel(settings.threads, &jobs, |_, &(factor, comparison)| {
+    let planned = settings.in_parallel(&jobs, |_, &(factor, comparison)| {
         let crowd = Crowd::at_median(traffic, factor);
         let stopped = watch.progress().stopped();
         let planned = if stopped { Vec::new() } else { methods(comparison, crowd, stations, &settings.levels, plans)? };
@@ -213,9 +212,7 @@ pub(crate) fn measure_all(
     watch: &Watch,
 ) -> Result<Vec<Option<Found>>> {
     watch.will_measure(tasks.len() * settings.trials as usize);
-    in_parallel(settings.threads, tasks, |index, task| {
-        task.measure(index as u64 + 1, vehicles, settings, watch.progress())
-    })
+    settings.in_parallel(tasks, |index, task| task.measure(index as u64 + 1, vehicles, settings, watch.progress()))
 }
 
 /// The rows by comparison, population and place.

@@ -11,7 +11,6 @@ pub mod findings;
 pub mod measure;
 pub mod median_station;
 pub mod method;
-mod parallel;
 pub mod planned;
 pub mod report;
 pub mod settings;

@@ -1,15 +1,15 @@
 //! Beyond the rows, at the median station: the error against ε of the release, and one day of five-minute windows.
 
+use uptack::Progress;
 use uptack::estimate::Estimator;
 use uptack::privacy::{Accountant, Delta, ReleaseProfile, Repeated, Target, Views, release};
-use uptack::simulate::{Progress, draw_counts};
+use uptack::simulate::draw_counts;
 use uptack::{Channel, Mechanism, SeededCoins};
 
 use crate::compare::{NORMAL_FORM, curators, local, noise_alone, planned_with_noise, randomized_response};
 use crate::error::Result;
 use crate::measure::{StationResult, measure};
 use crate::method::{Changes, Method};
-use crate::parallel::in_parallel;
 use crate::planned::{Crowd, Plans, Wanted};
 use crate::settings::Settings;
 use crate::traffic::Traffic;
@@ -44,7 +44,7 @@ pub(crate) fn error_against_epsilon(
 ) -> Result<Vec<CurvePoint>> {
     let crowd = Crowd::at_median(traffic, settings.factors[0]);
     let stations = traffic.stations.len() as u64;
-    let points = in_parallel(settings.threads, &EPSILONS, |index, &epsilon| {
+    let points = settings.in_parallel(&EPSILONS, |index, &epsilon| {
         if progress.stopped() {
             return Ok(Vec::new());
         }

@@ -1,11 +1,11 @@
 //! What to evaluate; following an evaluation, and stopping it.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 
-use uptack::simulate::Progress;
+use uptack::{Progress, parallel};
 
 use crate::compare::Levels;
+use crate::error::Result;
 
 /// What to evaluate.
 #[derive(Clone, Debug)]
@@ -30,11 +30,20 @@ impl Settings {
     pub(crate) fn largest_factor(&self) -> Option<u64> {
         self.factors.iter().copied().max()
     }
+
+    /// Works on all items, on as many threads as there are to be. The results are in order.
+    pub(crate) fn in_parallel<I: Sync, T: Send>(
+        &self,
+        items: &[I],
+        work: impl Fn(usize, &I) -> Result<T> + Sync,
+    ) -> Result<Vec<T>> {
+        parallel::map(self.threads, items.len(), |index| work(index, &items[index])).into_iter().collect()
+    }
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        let threads = thread::available_parallelism().map_or(1, usize::from);
+        let threads = parallel::cores();
         Self { factors: vec![1, 10, 100, 1000], trials: 200, seed: 1, levels: Levels::default(), threads }
     }
 }

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use pyo3::prelude::*;
-use uptack::simulate::Progress;
+use uptack::Progress;
 
 use crate::failure::{Failure, internal};
 

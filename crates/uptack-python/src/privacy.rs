@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use uptack::privacy::composition::{Composition, FixedInAdvance, LossDistribution, add_local};
 use uptack::privacy::{self, Accountant, Delta, Epsilon, Repeated, Target, Views, WorkLimit};
-use uptack::simulate::Progress;
+use uptack::Progress;
 use uptack::{Channel, Mechanism};
 use uptack_document::PrivacyCard;
 

@@ -75,7 +75,7 @@ impl SeededCoins {
     }
 
     /// A uniform double in \[0, 1), on the grid of 2⁻⁵³.
-    pub(crate) fn unit(&mut self) -> f64 {
+    pub fn uniform(&mut self) -> f64 {
         (self.0.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 }

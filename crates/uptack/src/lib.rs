@@ -37,16 +37,17 @@ mod noise;
 mod numeric;
 mod output;
 mod packed;
+pub mod parallel;
 pub mod plan;
 pub mod privacy;
 mod probability;
+mod progress;
 pub mod quantity;
 mod rows;
 mod sampler;
 pub mod simulate;
 mod sums;
 mod tally;
-mod threads;
 mod truth;
 
 pub use channel::{Bin, Cell, Channel, Class, MOST_ANSWERS, MOST_CELLS, Output, SummedBit, answer_name};
@@ -57,17 +58,18 @@ pub use mechanism::Mechanism;
 pub use noise::{DiscreteLaplace, NoiseLaw, Scale};
 pub use packed::{PackedCells, Truths};
 pub use probability::Probability;
+pub use progress::Progress;
 pub use rows::{RowFormat, RowReader};
 pub use sampler::Sampler;
 pub use sums::Sums;
 pub use tally::{LARGEST_COUNT, Tally};
-pub use truth::Truth;
+pub use truth::{PerTruth, Truth};
 
-/// The examples of the README, compiled and run.
 #[cfg(test)]
 #[path = "../tests/core/settings.rs"]
 mod settings_of_tests;
 
+/// The examples of the README, compiled and run.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;

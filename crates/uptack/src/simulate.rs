@@ -5,19 +5,17 @@
 //! call per owner. If the aggregators add noise, both of them do so in every trial. Each trial has a stream of coins of its
 //! own, so that results do not depend on the number of threads.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread;
-
 use crate::channel::{Cell, Channel, Law};
 use crate::coins::SeededCoins;
 use crate::error::{Error, Result};
 use crate::estimate::{Acceptance, Confidence, Estimator, IntervalKind, Observation};
 use crate::numeric::binomial_draw;
 use crate::packed::Truths;
+use crate::parallel::{self, cores};
 use crate::probability::Probability;
+use crate::progress::Progress;
 use crate::sampler::Sampler;
 use crate::tally::LARGEST_COUNT;
-use crate::threads::{cores, joined};
 use crate::truth::Truth;
 
 /// What to simulate.
@@ -66,40 +64,6 @@ pub struct Simulated {
     /// The share of trials in which the truth was accepted, so that the interval held it; see
     /// [`Estimator::covers`](crate::estimate::Estimator::covers).
     pub coverage: f64,
-}
-
-/// Lets a caller show progress, and stop early.
-#[derive(Debug, Default)]
-pub struct Progress {
-    done: AtomicU64,
-    stop: AtomicBool,
-}
-
-impl Progress {
-    /// How many trials are done.
-    pub fn done(&self) -> u64 {
-        self.done.load(Ordering::Relaxed)
-    }
-
-    /// One more trial is done.
-    pub fn advance(&self) {
-        self.advance_by(1);
-    }
-
-    /// This many more are done.
-    pub fn advance_by(&self, more: u64) {
-        self.done.fetch_add(more, Ordering::Relaxed);
-    }
-
-    /// Asks the workers to stop after the trials under way.
-    pub fn stop(&self) {
-        self.stop.store(true, Ordering::Relaxed);
-    }
-
-    /// Whether somebody asked to stop.
-    pub fn stopped(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
-    }
 }
 
 /// How many trials one thread takes at a time; their sums are added in the same order whatever the number of threads.
@@ -191,7 +155,7 @@ impl CountLaws {
         for (law, crowd) in [(&self.yes, yes), (&self.no, owners - yes)] {
             let mut left = crowd;
             for (count, &share) in counts.iter_mut().zip(law) {
-                let drawn = binomial_draw::draw(left, share, || coins.unit());
+                let drawn = binomial_draw::draw(left, share, || coins.uniform());
                 *count += drawn;
                 left -= drawn;
             }
@@ -260,30 +224,13 @@ impl Run {
         Ok(Self { simulation, estimator, predicted_sd, acceptance, draw })
     }
 
+    /// All trials, or those that were done when somebody asked to stop.
     fn all(&self, threads: usize, progress: &Progress) -> Totals {
-        let next = AtomicU64::new(0);
-        let mut parts: Vec<(u64, Totals)> = thread::scope(|scope| {
-            let workers: Vec<_> = (0..threads).map(|_| scope.spawn(|| self.run_chunks(&next, progress))).collect();
-            workers.into_iter().flat_map(joined).collect()
-        });
-        parts.sort_unstable_by_key(|(chunk, _)| *chunk);
+        let chunks = self.simulation.trials.div_ceil(CHUNK) as usize;
+        let chunk = |chunk: usize| (!progress.stopped()).then(|| self.chunk(chunk as u64, progress));
         let mut sums = Totals::default();
-        parts.into_iter().for_each(|(_, part)| sums.add(part));
+        parallel::map_while(threads, chunks, chunk).into_iter().for_each(|part| sums.add(part));
         sums
-    }
-
-    /// One thread's part: takes the next chunk that no other thread has taken, until there are no more or it is told to stop.
-    fn run_chunks(&self, next: &AtomicU64, progress: &Progress) -> Vec<(u64, Totals)> {
-        let chunks = self.simulation.trials.div_ceil(CHUNK);
-        let mut done = Vec::new();
-        while !progress.stopped() {
-            let chunk = next.fetch_add(1, Ordering::Relaxed);
-            if chunk >= chunks {
-                break;
-            }
-            done.push((chunk, self.chunk(chunk, progress)));
-        }
-        done
     }
 
     fn chunk(&self, chunk: u64, progress: &Progress) -> Totals {

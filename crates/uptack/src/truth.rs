@@ -1,7 +1,8 @@
-//! An owner's truth, which nothing prints.
+//! An owner's truth, which nothing prints, and values that depend on a truth.
 
 use std::fmt;
 use std::hint::black_box;
+use std::ops::Index;
 
 /// An owner's truth. It has no readable debug form, so that it cannot end up in a log.
 #[derive(Clone, Copy)]
@@ -35,6 +36,57 @@ impl Truth {
 impl fmt::Debug for Truth {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Truth(…)")
+    }
+}
+
+/// One value for each truth.
+///
+/// Code that does the same for either truth goes through [`PerTruth::each`], [`PerTruth::map`], [`PerTruth::with`] and indices
+/// by [`Truth`], and names a field only where *yes* and *no* differ: so most of it does not know how many truths there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub struct PerTruth<T> {
+    /// The value if the truth is *yes*.
+    pub yes: T,
+    /// The value if the truth is *no*.
+    pub no: T,
+}
+
+impl<T> PerTruth<T> {
+    /// The value of a function for each truth.
+    pub fn each(mut value: impl FnMut(Truth) -> T) -> Self {
+        Self { yes: value(Truth::Yes), no: value(Truth::No) }
+    }
+
+    /// The image of both values.
+    pub fn map<U>(self, mut function: impl FnMut(T) -> U) -> PerTruth<U> {
+        PerTruth { yes: function(self.yes), no: function(self.no) }
+    }
+
+    /// Combines two values truth by truth.
+    pub fn with<U, V>(self, other: PerTruth<U>, mut combine: impl FnMut(T, U) -> V) -> PerTruth<V> {
+        PerTruth { yes: combine(self.yes, other.yes), no: combine(self.no, other.no) }
+    }
+
+    /// The same values, borrowed.
+    pub fn each_ref(&self) -> PerTruth<&T> {
+        PerTruth { yes: &self.yes, no: &self.no }
+    }
+
+    /// The same with the truths exchanged.
+    #[must_use]
+    pub fn exchanged(self) -> Self {
+        Self { yes: self.no, no: self.yes }
+    }
+}
+
+impl<T> Index<Truth> for PerTruth<T> {
+    type Output = T;
+
+    fn index(&self, truth: Truth) -> &T {
+        match truth {
+            Truth::Yes => &self.yes,
+            Truth::No => &self.no,
+        }
     }
 }
 

@@ -9,12 +9,12 @@ use std::thread;
 use std::time::Duration;
 
 use clap::Args;
+use uptack::Progress;
 use uptack::audit::{
     Audit, AuditCoins, Claims, Event, Finding, Fit, ForeignAudit, ForeignOutputs, ForeignReport, Report, Verdict,
 };
 use uptack::estimate::Confidence;
 use uptack::privacy::{Delta, Epsilon};
-use uptack::simulate::Progress;
 use uptack::{Channel, Fraction, Mechanism, answer_name, display};
 use uptack_document::{AuditDocument, ForeignDocument};
 

@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use std::thread;
 
 use clap::Args;
+use uptack::Progress;
 use uptack::estimate::paper::Combination;
 use uptack::estimate::{BinEstimate, Confidence, Estimate, Estimator};
-use uptack::simulate::{Crowd, Progress, Simulated, Simulation};
+use uptack::simulate::{Crowd, Simulated, Simulation};
 use uptack::{Channel, Coins, OsCoins, Sums, Tally, answer_name, display};
 use uptack_document::{SimulationDocument, Solved, interval_name};
 

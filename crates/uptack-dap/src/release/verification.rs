@@ -10,11 +10,10 @@ use std::{
     sync::Arc,
 };
 use uptack::{
-    NoiseLaw, Output, Tally,
+    NoiseLaw, Output, Progress, Tally,
     card::{Card, CardQuestion, Check, Timestamp},
     estimate::{Confidence, IntervalKind},
     privacy::WorkLimit,
-    simulate::Progress,
 };
 
 use crate::{

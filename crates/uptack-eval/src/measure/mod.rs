@@ -7,8 +7,8 @@ use std::ops::Range;
 
 use counter::{Counter, Noise, NoisyQuestions, Questions, Seen};
 use unrolled::{Confidences, CountLaw, NoisySum};
+use uptack::Progress;
 use uptack::SeededCoins;
-use uptack::simulate::Progress;
 
 use crate::error::{Error, Result};
 use crate::method::{Law, Method};

@@ -5,7 +5,6 @@ use std::fmt;
 use uptack::SeededCoins;
 
 use crate::error::{Error, Result};
-use crate::parallel::uniform;
 
 /// A trusted curator with its noise.
 #[derive(Clone, Debug)]
@@ -184,7 +183,7 @@ impl IntegerLaw {
 
     /// One draw.
     pub(crate) fn draw(&self, coins: &mut SeededCoins) -> Result<i64> {
-        let unit = uniform(coins)?;
+        let unit = coins.uniform();
         let index = self.cumulative.partition_point(|&sum| sum <= unit).min(self.masses.len() - 1);
         Ok(index as i64 - self.reach())
     }

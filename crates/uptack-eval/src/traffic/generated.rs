@@ -4,7 +4,6 @@ use uptack::SeededCoins;
 
 use super::{Place, Station, Traffic};
 use crate::error::Result;
-use crate::parallel::uniform;
 
 /// How many stations are made.
 pub(super) const STATIONS: usize = 2221;
@@ -37,16 +36,16 @@ const FREEWAYS: usize = 14;
 /// window, and its place on one of a few straight freeways. The same seed gives the same traffic.
 pub fn generate(seed: u64) -> Result<Traffic> {
     let mut coins = SeededCoins::stream(seed, u64::MAX);
-    let freeways: Vec<Freeway> = (0..FREEWAYS).map(|_| Freeway::draw(&mut coins)).collect::<Result<_>>()?;
+    let freeways: Vec<Freeway> = (0..FREEWAYS).map(|_| Freeway::draw(&mut coins)).collect();
     let stations = (0..STATIONS).map(|index| station(index, &freeways[index % FREEWAYS], &mut coins));
-    let stations = stations.collect::<Result<_>>()?;
+    let stations = stations.collect();
     Ok(Traffic { origin: format!("generated traffic, seed {seed}"), stations, silent: 0 })
 }
 
-fn station(index: usize, freeway: &Freeway, coins: &mut SeededCoins) -> Result<Station> {
-    let vehicles = quantile(uniform(coins)?);
-    let place = freeway.place(uniform(coins)?);
-    Ok(Station { name: format!("G{index:04}"), vehicles, flags: Vec::new(), place: Some(place) })
+fn station(index: usize, freeway: &Freeway, coins: &mut SeededCoins) -> Station {
+    let vehicles = quantile(coins.uniform());
+    let place = freeway.place(coins.uniform());
+    Station { name: format!("G{index:04}"), vehicles, flags: Vec::new(), place: Some(place) }
 }
 
 /// A straight road between two points of the unit square.
@@ -56,10 +55,10 @@ struct Freeway {
 }
 
 impl Freeway {
-    fn draw(coins: &mut SeededCoins) -> Result<Self> {
-        let from = (uniform(coins)?, uniform(coins)?);
-        let to = (uniform(coins)?, uniform(coins)?);
-        Ok(Self { from, to })
+    fn draw(coins: &mut SeededCoins) -> Self {
+        let from = (coins.uniform(), coins.uniform());
+        let to = (coins.uniform(), coins.uniform());
+        Self { from, to }
     }
 
     /// The place at this share of the way.

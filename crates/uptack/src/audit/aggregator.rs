@@ -17,7 +17,7 @@ use crate::channel::{Channel, Output};
 use crate::error::Result;
 use crate::noise::NoiseLaw;
 use crate::packed::Truths;
-use crate::simulate::Progress;
+use crate::progress::Progress;
 use crate::truth::Truth;
 
 /// Sums drawn at a time.

@@ -12,7 +12,7 @@ use super::{Finding, Verdict, some_of};
 use crate::channel::Channel;
 use crate::error::Result;
 use crate::packed::Truths;
-use crate::simulate::Progress;
+use crate::progress::Progress;
 use crate::truth::Truth;
 
 /// Do the counts fit the probabilities that are stated?

@@ -7,13 +7,12 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
 use std::iter::zip;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread;
 
 use super::subject::{AuditCoins, Counting, Source, Subject};
 use crate::error::{Error, Result};
 use crate::packed::{LANES, Truths};
-use crate::simulate::Progress;
-use crate::threads::{cores, joined};
+use crate::parallel::{self, cores};
+use crate::progress::Progress;
 use crate::truth::Truth;
 
 /// Chunks alternate between this many halves.
@@ -261,14 +260,11 @@ pub(super) fn on_all_threads<T: Send>(
     merge: impl Fn(&mut T, T),
 ) -> Result<T> {
     let next = AtomicU64::new(0);
-    thread::scope(|scope| {
-        let workers: Vec<_> = (0..cores()).map(|_| scope.spawn(|| pieces.work_off(&next, empty(), &work))).collect();
-        let mut all = empty();
-        for worker in workers {
-            merge(&mut all, joined(worker)?);
-        }
-        Ok(all)
-    })
+    let mut all = empty();
+    for part in parallel::map(cores(), cores(), |_| pieces.work_off(&next, empty(), &work)) {
+        merge(&mut all, part?);
+    }
+    Ok(all)
 }
 
 impl Pieces<'_> {

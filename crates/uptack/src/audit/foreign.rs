@@ -315,7 +315,7 @@ mod tests {
         let mut outputs = audit.listen().unwrap();
         let mut coins = SeededCoins::new(seed);
         for index in 0..samples {
-            outputs.hear(say(ForeignOutputs::truth(index), coins.unit()).as_bytes());
+            outputs.hear(say(ForeignOutputs::truth(index), coins.uniform()).as_bytes());
         }
         outputs.report().unwrap()
     }
@@ -387,7 +387,7 @@ mod tests {
         let mut outputs = ForeignAudit { epsilon, delta, samples: 20_000, confidence }.listen().unwrap();
         let mut coins = SeededCoins::new(7);
         for index in 0..20_000 {
-            outputs.hear(shout(ForeignOutputs::truth(index), coins.unit()).as_bytes());
+            outputs.hear(shout(ForeignOutputs::truth(index), coins.uniform()).as_bytes());
         }
         assert_eq!(outputs.report().unwrap().verdict, Verdict::Consistent);
     }

@@ -15,7 +15,7 @@ use crate::channel::Channel;
 use crate::error::Result;
 use crate::packed::Truths;
 use crate::privacy::Direction;
-use crate::simulate::Progress;
+use crate::progress::Progress;
 use crate::truth::Truth;
 
 /// Two crowds, two worlds, two halves.

@@ -29,7 +29,7 @@ use crate::noise::NoiseLaw;
 use crate::plan::{Choice, Plan, Request};
 use crate::privacy::{self, Delta, Target, Views, WorkLimit};
 use crate::probability::Probability;
-use crate::simulate::Progress;
+use crate::progress::Progress;
 use stated::{decimal, write_canonical};
 
 /// What is asked, by which mechanism, and what is promised.

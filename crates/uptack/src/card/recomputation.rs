@@ -14,7 +14,7 @@ use crate::noise::NoiseLaw;
 use crate::plan::{Over, Prior};
 use crate::privacy::{Views, WorkLimit};
 use crate::probability::Probability;
-use crate::simulate::Progress;
+use crate::progress::Progress;
 
 /// Something that is stated, and what it is when it is computed again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

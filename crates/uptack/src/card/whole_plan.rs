@@ -4,7 +4,7 @@ use super::Card;
 use crate::error::{Error, Result};
 use crate::plan::{PROGRESS, Plan, Request, Trust, plan_with};
 use crate::privacy::{Delta, Epsilon, WorkLimit};
-use crate::simulate::Progress;
+use crate::progress::Progress;
 
 /// How many plans are tried after the first. Each halves the gap between an ε per query that keeps within the whole's and
 /// one that does not.
@@ -30,7 +30,7 @@ pub fn whole_progress(queries: u64) -> u64 {
 /// use uptack::card::{Card, plan_whole};
 /// use uptack::plan::{Prior, Request};
 /// use uptack::privacy::{Delta, Epsilon};
-/// use uptack::simulate::Progress;
+/// use uptack::Progress;
 ///
 /// let mut request = Request::new(500, Prior::at(10));
 /// request.release = Some((Epsilon::new(2.0)?, Delta::new(1e-4)?));

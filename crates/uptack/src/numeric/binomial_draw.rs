@@ -146,7 +146,7 @@ mod tests {
             let expected = masses(trials, p);
             let mut counts = vec![0u32; expected.len()];
             for _ in 0..draws {
-                counts[(draw(trials, p, || coins.unit()) - low) as usize] += 1;
+                counts[(draw(trials, p, || coins.uniform()) - low) as usize] += 1;
             }
             let (mut chi_squared, mut degrees) = (0.0, -1.0);
             let (mut seen, mut wanted) = (0.0, 0.0);

@@ -48,7 +48,7 @@ use crate::error::{Error, Result};
 use crate::fraction::Fraction;
 use crate::mechanism::Mechanism;
 use crate::privacy::{self, Views, WorkLimit};
-use crate::simulate::Progress;
+use crate::progress::Progress;
 
 /// The best mechanism and everything else that was found.
 #[derive(Clone, Debug)]

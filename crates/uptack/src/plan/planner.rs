@@ -17,7 +17,7 @@ use crate::fraction::Fraction;
 use crate::mechanism::Mechanism;
 use crate::numeric::normal;
 use crate::privacy::{self, Guarantee, Target, Views, WorkLimit};
-use crate::simulate::Progress;
+use crate::progress::Progress;
 
 /// The plan and the best of every other family, all certified.
 pub(super) struct Settled {

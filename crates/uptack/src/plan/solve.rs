@@ -10,7 +10,7 @@ use super::root::smallest;
 use super::{Plan, least_sd, plan_with};
 use crate::error::{Error, Result};
 use crate::privacy::{Epsilon, MOST_OWNERS};
-use crate::simulate::Progress;
+use crate::progress::Progress;
 
 /// What is left open and follows from everything else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +51,7 @@ impl Solved {
 /// ```
 /// use uptack::plan::{Prior, Request, Unknown, solve};
 /// use uptack::privacy::Epsilon;
-/// use uptack::simulate::Progress;
+/// use uptack::Progress;
 /// let request = Request::one_aggregator(50_000, Prior::at(500), Epsilon::new(1.0)?)?;
 /// let solved = solve(&request, Unknown::Epsilon, Some(8.0), &Progress::default())?;
 /// assert!(solved.plan.best.sd <= 8.0 && solved.value() < 1.0);

@@ -15,7 +15,7 @@ use crate::certified::rounding::Enclosure;
 use crate::channel::Channel;
 use crate::error::{Error, Result};
 use crate::fraction::Fraction;
-use crate::simulate::Progress;
+use crate::progress::Progress;
 
 /// The error bounds are stated for up to this many owners; more are refused.
 pub const MOST_OWNERS: u64 = 1_000_000_000;

@@ -11,8 +11,8 @@ use super::work::WorkLimit;
 use crate::certified::rounding::Enclosure;
 use crate::channel::Channel;
 use crate::error::Result;
-use crate::simulate::Progress;
-use crate::threads::joined;
+use crate::parallel::joined;
+use crate::progress::Progress;
 
 /// Local guarantee of one answer alone, rounded up; none where an output is possible under one truth only.
 pub fn answer_epsilon(channel: &Channel, answer: usize) -> Result<Option<f64>> {

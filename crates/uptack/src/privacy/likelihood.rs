@@ -4,14 +4,8 @@ use std::ops::Index;
 
 use crate::certified::rounding::Enclosure;
 use crate::certified::rounding::ROUNDOFF;
+pub(crate) use crate::truth::PerTruth;
 use crate::truth::Truth;
-
-/// One value for each truth.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
-pub(crate) struct PerTruth<T> {
-    pub(crate) yes: T,
-    pub(crate) no: T,
-}
 
 /// The probabilities (p, q) of a class for an owner of the truth *yes* and of the truth *no*.
 pub(crate) type Likelihood = PerTruth<f64>;
@@ -21,34 +15,6 @@ pub(crate) type ExactLikelihood = PerTruth<u128>;
 
 /// The other owners (y, m): for how many of them the truth is *yes*, and for how many *no*.
 pub(crate) type Crowd = PerTruth<u64>;
-
-impl<T> PerTruth<T> {
-    /// The value of a function for each truth.
-    pub(crate) fn each(mut value: impl FnMut(Truth) -> T) -> Self {
-        Self { yes: value(Truth::Yes), no: value(Truth::No) }
-    }
-
-    /// The image of both values.
-    pub(crate) fn map<U>(self, mut function: impl FnMut(T) -> U) -> PerTruth<U> {
-        PerTruth { yes: function(self.yes), no: function(self.no) }
-    }
-
-    /// The same with the truths exchanged.
-    pub(crate) fn exchanged(self) -> Self {
-        Self { yes: self.no, no: self.yes }
-    }
-}
-
-impl<T> Index<Truth> for PerTruth<T> {
-    type Output = T;
-
-    fn index(&self, truth: Truth) -> &T {
-        match truth {
-            Truth::Yes => &self.yes,
-            Truth::No => &self.no,
-        }
-    }
-}
 
 impl Crowd {
     /// `owners` owners of one truth, and `of_other` of the other.

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
-use crate::simulate::Progress;
+use crate::progress::Progress;
 
 /// How many elementary steps (about ten nanoseconds each) a computation may take before it settles for a sound but wider
 /// answer. A client that checks a stranger's claim sets it low and refuses what does not close.

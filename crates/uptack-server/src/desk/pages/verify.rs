@@ -8,9 +8,9 @@ use axum::{
 use maud::{Markup, html};
 use std::sync::Arc;
 use uptack::{
+    Progress,
     card::{Check, Trust, Verdict},
     privacy::WorkLimit,
-    simulate::Progress,
 };
 use uptack_dap::{
     release::verification::{Document, Verifier},

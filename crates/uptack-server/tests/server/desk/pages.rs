@@ -3,12 +3,12 @@
 use serde_json::Value;
 use std::sync::Arc;
 use uptack::{
+    Progress,
     card::{Card, Check},
     display,
     estimate::{Confidence, IntervalKind},
     plan::{Prior, Request, plan},
     privacy::{Epsilon, WorkLimit},
-    simulate::Progress,
 };
 use uptack_dap::{
     desk_client::Schedule,

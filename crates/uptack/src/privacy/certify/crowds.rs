@@ -9,7 +9,7 @@ use crate::privacy::divergence::{Divergences, Ends, Question};
 use crate::privacy::likelihood::{Crowd, OneTruth};
 use crate::privacy::views::ReducedView;
 use crate::privacy::work::{Work, WorkLimit};
-use crate::simulate::Progress;
+use crate::progress::Progress;
 use crate::truth::Truth;
 
 /// With more owners, evaluating a single crowd of both truths and three classes takes seconds, and minutes where a class is

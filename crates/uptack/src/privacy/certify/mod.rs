@@ -19,7 +19,7 @@ use super::divergence::Question;
 use super::views::ReducedView;
 use super::work::WorkLimit;
 use crate::certified::rounding::Enclosure;
-use crate::simulate::Progress;
+use crate::progress::Progress;
 
 /// How far above the largest value found a certificate may be, and which share of the work that is left it may take.
 #[derive(Clone, Copy)]

@@ -8,11 +8,11 @@ use super::attained::Attained;
 use super::{Accuracy, Composition, FixedInAdvance, LossDistribution, Profile, add_local};
 use crate::certified::rounding::Enclosure;
 use crate::error::{Error, Result};
+use crate::parallel;
 use crate::privacy::divergence::many_classes::PairLaw;
 use crate::privacy::likelihood::PerDirection;
 use crate::privacy::one_aggregator;
 use crate::privacy::{Accountant, Delta, Guarantee, Target, Views};
-use crate::threads::on_all_cores;
 
 /// What all releases together, and all of an owner's answers together, give away.
 #[derive(Clone, Debug)]
@@ -89,7 +89,8 @@ impl<'a> ReleaseProfile<'a> {
         let mut known = self.known.borrow_mut();
         let unknown: Vec<f64> =
             epsilons.iter().copied().filter(|epsilon| !known.contains_key(&epsilon.to_bits())).collect();
-        let found = on_all_cores(&unknown, |epsilon| self.accountant.delta_upper(epsilon));
+        let found =
+            parallel::map(parallel::cores(), unknown.len(), |index| self.accountant.delta_upper(unknown[index]));
         known.extend(unknown.iter().map(|epsilon| epsilon.to_bits()).zip(found));
     }
 

@@ -11,10 +11,10 @@ use super::two_classes::{two_classes, without_the_rarest};
 use super::{Divergences, Question};
 use crate::certified::binomial::{Binomial, window};
 use crate::certified::rounding::Enclosure;
+use crate::parallel::joined;
 use crate::privacy::likelihood::{Bounds, Crowd, CrowdLaws, OneTruth, PerDirection, PerTruth, Weight, Weights};
 use crate::privacy::views::Outcome;
 use crate::privacy::work::Work;
-use crate::threads::joined;
 use crate::truth::Truth;
 
 /// From this many owners on, a crowd takes so long that one thread per direction pays.

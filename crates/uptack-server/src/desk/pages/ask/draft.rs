@@ -1,9 +1,9 @@
 //! The question with its plan: what becomes a card.
 
 use uptack::{
+    Progress,
     card::{Card, plan_whole},
     quantity::{count, seconds},
-    simulate::Progress,
 };
 use uptack_document::Solvable;
 use uptack_owner::{question::Question, schedule::LEAST_WINDOW, typing::Declared};

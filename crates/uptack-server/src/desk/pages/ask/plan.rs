@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 use uptack::{
+    Progress,
     plan::{Noise, Solved, Trust},
     privacy,
     quantity::{count, range},
-    simulate::Progress,
 };
 use uptack_chart::Chart;
 use uptack_document::{LinkedLimit, PlanError, Purpose, Solvable, TrustWanted, Wanted, plan_charts};
