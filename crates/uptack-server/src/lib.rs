@@ -8,7 +8,5 @@ pub mod aggregator;
 pub mod base;
 pub mod desk;
 pub mod error;
-#[doc(hidden)]
-pub mod fuzzing;
 
 pub use error::{Error, Result};

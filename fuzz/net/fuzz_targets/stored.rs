@@ -1,5 +1,9 @@
-//! See `uptack_server::fuzzing::stored`.
+//! See `decoders::stored`.
 
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| uptack_server::fuzzing::stored(data));
+#[path = "../decoders.rs"]
+#[allow(dead_code)]
+mod decoders;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| decoders::stored(data));

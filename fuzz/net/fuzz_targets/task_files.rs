@@ -1,5 +1,9 @@
-//! See `uptack_server::fuzzing::task_files`.
+//! See `decoders::task_files`.
 
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| uptack_server::fuzzing::task_files(data));
+#[path = "../decoders.rs"]
+#[allow(dead_code)]
+mod decoders;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| decoders::task_files(data));

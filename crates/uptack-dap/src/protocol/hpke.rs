@@ -37,6 +37,21 @@ impl HpkeKeypair {
         Self { config, private_key }
     }
 
+    /// Reads the public half from what [`HpkeKeypair::config_bytes`] gave; `None` if that is damaged.
+    pub fn from_bytes(config: &[u8], private_key: HpkePrivateKey) -> Option<Self> {
+        Some(Self { config: HpkeConfig::get_decoded(config).ok()?, private_key })
+    }
+
+    /// The number by which sealed shares name the key.
+    pub fn id(&self) -> u8 {
+        (*self.config.id()).into()
+    }
+
+    /// The public half, to store.
+    pub fn config_bytes(&self) -> Vec<u8> {
+        encode(&self.config)
+    }
+
     /// The public half, as it is handed out.
     pub fn config(&self) -> &HpkeConfig {
         &self.config

@@ -9,16 +9,13 @@ use axum::{
     response::{IntoResponse, Response},
     routing::{MethodRouter, get, post, put},
 };
-use serde::Deserialize;
 use serde_json::json;
 use std::{convert::Infallible, str::FromStr, sync::Arc};
 use uptack_dap::{
     protocol::{
-        AggregateShare, AggregateShareReq, AggregationJobContinueReq, AggregationJobId, AggregationJobInitializeReq,
-        AggregationJobResp, Collection, CollectionJobId, CollectionReq, DapProblemType, HpkeConfigList, Report, TaskId,
-        TimeInterval, encode,
+        self, AggregationJobId, AggregatorRole, CollectionJobId, Endpoint, KeysQuery, ProblemType, TaskId,
+        keys_to_bytes,
     },
-    task::AggregatorRole,
     token::TokenHash,
 };
 
@@ -49,7 +46,7 @@ pub(crate) fn routes(shared: Arc<Shared>) -> Router {
         AggregatorRole::Leader => leader_routes(&pages),
         AggregatorRole::Helper => helper_routes(),
     };
-    routes = routes.route("/hpke_config", open_to(&pages, get(hpke_config)));
+    routes = routes.route(Endpoint::FETCH_KEYS.path, open_to(&pages, get(hpke_config)));
     if shared.config.admin_token.is_some() {
         routes = routes.route("/uptack/tasks/{task}", get(count_reports).put(add_task).delete(remove_task));
     }
@@ -64,15 +61,15 @@ fn leader_routes(pages: &WebPages) -> Router<Arc<Shared>> {
     let reports = put(upload).options(async || web_pages::preflight(&Method::PUT));
     let collections = put(create_collection).post(poll_collection).delete(delete_collection);
     Router::new()
-        .route("/tasks/{task}/reports", open_to(pages, reports))
-        .route("/tasks/{task}/collection_jobs/{job}", collections)
+        .route(Endpoint::UPLOAD.path, open_to(pages, reports))
+        .route(Endpoint::START_COLLECTION.path, collections)
 }
 
 fn helper_routes() -> Router<Arc<Shared>> {
     let jobs = put(initialize_job).post(continue_job).delete(delete_job);
     Router::new()
-        .route("/tasks/{task}/aggregation_jobs/{job}", jobs)
-        .route("/tasks/{task}/aggregate_shares", post(aggregate_share))
+        .route(Endpoint::START_AGGREGATION.path, jobs)
+        .route(Endpoint::AGGREGATE_SHARE.path, post(aggregate_share))
 }
 
 /// A resource that web pages may use. They may fetch keys and upload; nothing else.
@@ -93,18 +90,13 @@ async fn outermost(State(shared): Server, request: Request, next: Next) -> Respo
     http::observe(request, next, |outcome| shared.metrics.add(Name::Requests, outcome, 1)).await
 }
 
-#[derive(Deserialize)]
-struct OptionalTask {
-    task_id: Option<String>,
-}
-
-async fn hpke_config(State(shared): Server, Query(query): Query<OptionalTask>) -> Reply {
+async fn hpke_config(State(shared): Server, Query(query): Query<KeysQuery>) -> Reply {
     // All tasks have the same keys; a task that is named must exist nevertheless.
     if let Some(text) = query.task_id {
         find_task(&shared, &text)?;
     }
-    let list = HpkeConfigList::new(vec![shared.keys().current().clone()]);
-    let mut response = document(HpkeConfigList::MEDIA_TYPE, encode(&list));
+    let keys = keys_to_bytes(vec![shared.keys().current().config().clone()]);
+    let mut response = answer(Endpoint::FETCH_KEYS, keys);
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("max-age=3600"));
     Ok(response)
 }
@@ -112,21 +104,21 @@ async fn hpke_config(State(shared): Server, Query(query): Query<OptionalTask>) -
 async fn upload(State(shared): Server, Path(task): Path<String>, message: Message) -> Reply {
     let task = find_task(&shared, &task)?;
     let shown = enrolment::shown(&message.headers);
-    let body = message.read(&shared, Report::MEDIA_TYPE, reports::largest_body(&task)).await?;
+    let body = message.read(&shared, Endpoint::UPLOAD, reports::largest_body(&task)).await?;
     let owner = task.needs_credential.then(|| shared.enrolled.owner(task.id(), shown, &body)).transpose()?;
     reports::upload(&shared, &task, &body, owner).await?;
     Ok(StatusCode::OK.into_response())
 }
 
 async fn create_collection(job: Job<CollectionJobId>, message: Message) -> Reply {
-    let body = message.read(&job.shared, CollectionReq::<TimeInterval>::MEDIA_TYPE, SMALL).await?;
+    let body = message.read(&job.shared, Endpoint::START_COLLECTION, SMALL).await?;
     collection::create(&job.shared, &job.task, job.id, &body).await?;
     Ok(StatusCode::CREATED.into_response())
 }
 
 async fn poll_collection(job: Job<CollectionJobId>) -> Reply {
     Ok(match collection::poll(&job.shared, &job.task, job.id).await? {
-        Some(result) => document(Collection::<TimeInterval>::MEDIA_TYPE, result),
+        Some(result) => answer(Endpoint::POLL_COLLECTION, result),
         None => (StatusCode::ACCEPTED, [(header::RETRY_AFTER, "1")]).into_response(),
     })
 }
@@ -137,14 +129,13 @@ async fn delete_collection(job: Job<CollectionJobId>) -> Reply {
 }
 
 async fn initialize_job(job: Job<AggregationJobId>, message: Message) -> Reply {
-    let media_type = AggregationJobInitializeReq::<TimeInterval>::MEDIA_TYPE;
-    let body = message.read(&job.shared, media_type, helper::LARGEST_REQUEST).await?;
-    let answer = helper::initialize(&job.shared, &job.task, job.id, body).await?;
-    Ok(document(AggregationJobResp::MEDIA_TYPE, answer))
+    let body = message.read(&job.shared, Endpoint::START_AGGREGATION, helper::LARGEST_REQUEST).await?;
+    let results = helper::initialize(&job.shared, &job.task, job.id, body).await?;
+    Ok(answer(Endpoint::START_AGGREGATION, results))
 }
 
 async fn continue_job(job: Job<AggregationJobId>, headers: HeaderMap) -> Reply {
-    check_media_type(&headers, AggregationJobContinueReq::MEDIA_TYPE)?;
+    check_media_type(&headers, Endpoint::CONTINUE_AGGREGATION)?;
     Err(helper::continue_job(&job.shared, &job.task, &job.id))
 }
 
@@ -156,9 +147,14 @@ async fn delete_job(job: Job<AggregationJobId>) -> Reply {
 async fn aggregate_share(State(shared): Server, Path(task): Path<String>, message: Message) -> Reply {
     let task = find_task(&shared, &task)?;
     authorize(&task, Caller::Leader, &message.headers)?;
-    let body = message.read(&shared, AggregateShareReq::<TimeInterval>::MEDIA_TYPE, SMALL).await?;
-    let answer = aggregate_share::aggregate_share(&shared, &task, &body).await?;
-    Ok(document(AggregateShare::MEDIA_TYPE, answer))
+    let body = message.read(&shared, Endpoint::AGGREGATE_SHARE, SMALL).await?;
+    let share = aggregate_share::aggregate_share(&shared, &task, &body).await?;
+    Ok(answer(Endpoint::AGGREGATE_SHARE, share))
+}
+
+/// The successful answer of an endpoint.
+fn answer(endpoint: Endpoint, body: Vec<u8>) -> Response {
+    document(endpoint.answer_type.expect("the endpoint's answer has a body"), body)
 }
 
 async fn health(State(shared): Server) -> Reply {
@@ -167,7 +163,7 @@ async fn health(State(shared): Server) -> Reply {
         "status": "ok",
         "role": shared.config.role,
         "version": env!("CARGO_PKG_VERSION"),
-        "protocol": "DAP-09",
+        "protocol": protocol::NAME,
         "tasks": shared.tasks().len(),
     });
     Ok(json_document(&health))
@@ -205,7 +201,7 @@ async fn remove_task(Path(task): Path<String>, Operator(shared): Operator) -> Re
     if shared.remove_task(&id).await? {
         Ok(StatusCode::NO_CONTENT.into_response())
     } else {
-        Err(Problem::dap(DapProblemType::UnrecognizedTask, &id))
+        Err(Problem::dap(ProblemType::UnrecognizedTask, &id))
     }
 }
 
@@ -292,8 +288,8 @@ impl<S: Send + Sync> FromRequest<S> for Message {
 
 impl Message {
     /// Reads a message of the expected type, within limits of size and time.
-    async fn read(self, shared: &Shared, media_type: &'static str, limit: usize) -> Answer<Vec<u8>> {
-        check_media_type(&self.headers, media_type)?;
+    async fn read(self, shared: &Shared, endpoint: Endpoint, limit: usize) -> Answer<Vec<u8>> {
+        check_media_type(&self.headers, endpoint)?;
         http::read_body(self.body, limit, shared.config.request_timeout).await
     }
 }
@@ -307,7 +303,8 @@ fn parse_task_id(text: &str) -> Answer<TaskId> {
     text.parse().map_err(|_| Problem::bad_request("The task in the path is not 32 bytes of unpadded base64url."))
 }
 
-fn check_media_type(headers: &HeaderMap, expected: &'static str) -> Answer<()> {
+fn check_media_type(headers: &HeaderMap, endpoint: Endpoint) -> Answer<()> {
+    let Some(expected) = endpoint.media_type else { return Ok(()) };
     if headers.get(header::CONTENT_TYPE).is_some_and(|value| value == expected) {
         return Ok(());
     }
@@ -319,7 +316,7 @@ fn authorize(task: &Task, caller: Caller, headers: &HeaderMap) -> Answer<()> {
         Caller::Collector => &task.definition.collector_token_hash,
         Caller::Leader => &task.definition.aggregator_token_hash,
     };
-    if carries(headers, expected.as_ref()) { Ok(()) } else { Err(task.problem(DapProblemType::UnauthorizedRequest)) }
+    if carries(headers, expected.as_ref()) { Ok(()) } else { Err(task.problem(ProblemType::UnauthorizedRequest)) }
 }
 
 fn carries(headers: &HeaderMap, expected: Option<&TokenHash>) -> bool {
@@ -331,5 +328,5 @@ fn token(headers: &HeaderMap) -> Option<&[u8]> {
     if headers.contains_key(header::AUTHORIZATION) {
         return http::bearer(headers);
     }
-    headers.get("dap-auth-token").map(|value| value.as_bytes())
+    headers.get(protocol::TOKEN_HEADER).map(|value| value.as_bytes())
 }

@@ -302,8 +302,9 @@ pub(crate) async fn add_task(shared: &Arc<Shared>, definition: Definition) -> Re
     Ok(())
 }
 
-/// Reads a report as the leader stores it, for fuzzing.
-pub(crate) fn decode_stored_report(content: &[u8]) {
+/// Reads a report as the leader stores it. Only for fuzzing, and not part of the interface.
+#[doc(hidden)]
+pub fn decode_stored_report(content: &[u8]) {
     let _ = store::QueuedReport::decode(&[0; 16], 0, content);
 }
 

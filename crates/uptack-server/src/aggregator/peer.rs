@@ -1,7 +1,10 @@
 //! The leader's calls to the helper.
 
-use reqwest::{Method, Response, StatusCode, header};
-use uptack_dap::{http_client, protocol::DapProblemType};
+use reqwest::{Response, StatusCode, header};
+use uptack_dap::{
+    http_client,
+    protocol::{Endpoint, ProblemType},
+};
 use url::Url;
 
 use crate::{
@@ -16,7 +19,7 @@ use crate::{
 #[derive(Debug)]
 pub(crate) enum PeerError {
     /// The helper understood and refuses the batch for good.
-    Refused(DapProblemType),
+    Refused(ProblemType),
     /// The helper refuses this very request, and would most likely refuse it again.
     Rejected(String),
     /// Anything that may be temporary: the helper is away, overloaded, restarted, not yet configured.
@@ -38,22 +41,20 @@ const LARGEST_ANSWER: usize = 64 * 1024 * 1024;
 
 /// A request to the helper about a task.
 pub(crate) struct Call {
-    pub(crate) method: Method,
-    /// Below the address of the task.
+    pub(crate) endpoint: Endpoint,
+    /// Below the helper's address.
     pub(crate) path: String,
-    pub(crate) media_type: &'static str,
     pub(crate) body: Vec<u8>,
-    /// The media type that a successful answer has.
-    pub(crate) answer_type: &'static str,
 }
 
 impl Call {
     /// Sends the request and gives back the body of a successful answer.
     pub(crate) async fn send(self, shared: &Shared, task: &Task) -> Result<Vec<u8>, PeerError> {
-        let answer_type = self.answer_type;
+        let answer_type = self.endpoint.answer_type;
         let response = self.request(shared, task).await?;
         let status = response.status();
-        let has_type = response.headers().get(header::CONTENT_TYPE).is_some_and(|value| value == answer_type);
+        let media_type = response.headers().get(header::CONTENT_TYPE);
+        let has_type = answer_type.is_none_or(|expected| media_type.is_some_and(|value| value == expected));
         let answer =
             http_client::body_within("helper", response, LARGEST_ANSWER).await.map_err(PeerError::of_helper)?;
         if !status.is_success() {
@@ -70,31 +71,25 @@ impl Call {
         let url = address(shared, task, &self.path)?;
         let token = task.definition.aggregator_token.as_ref();
         let token = token.ok_or_else(|| PeerError::of_task("the task has no token for the helper"))?;
-        let request = shared
-            .peer
-            .request(self.method, url)
-            .bearer_auth(token.as_str())
-            .header(header::CONTENT_TYPE, self.media_type)
-            .body(self.body);
+        let request = http_client::request(&shared.peer, &self.endpoint, url);
+        let request = request.bearer_auth(token.as_str()).body(self.body);
         request.send().await.map_err(|error| PeerError::of_helper(http_client::no_answer("helper", error)))
     }
 }
 
 fn address(shared: &Shared, task: &Task, path: &str) -> Result<Url, PeerError> {
     let helper = shared.config.peer.as_ref().unwrap_or(&task.parameters().helper);
-    helper
-        .join(&format!("tasks/{}/{path}", task.id()))
-        .map_err(|error| PeerError::of_task(format!("the helper's address: {error}")))
+    helper.join(path).map_err(|error| PeerError::of_task(format!("the helper's address: {error}")))
 }
 
 /// What the helper says about the batch itself is final. A helper that does not know the task or the token yet may
 /// learn them, and one that fails or is overloaded may recover; anything else is about the request.
 fn refusal(status: StatusCode, body: &[u8]) -> PeerError {
     let kind = problem_type(body);
-    let text = kind.as_ref().map_or(status.to_string(), |kind| format!("{status}: {}", kind.description()));
+    let text = kind.map_or(status.to_string(), |kind| format!("{status}: {}", kind.title()));
     match kind {
-        Some(kind) if is_about_the_batch(&kind) && status.is_client_error() => PeerError::Refused(kind),
-        Some(DapProblemType::UnrecognizedTask | DapProblemType::UnauthorizedRequest) => PeerError::of_task(text),
+        Some(kind) if is_about_the_batch(kind) && status.is_client_error() => PeerError::Refused(kind),
+        Some(ProblemType::UnrecognizedTask | ProblemType::UnauthorizedRequest) => PeerError::of_task(text),
         Some(_) if status.is_client_error() => PeerError::Rejected(text),
         _ if ABOUT_THE_REQUEST.contains(&status) => PeerError::Rejected(text),
         _ if status.is_client_error() => PeerError::of_task(text),
@@ -102,14 +97,14 @@ fn refusal(status: StatusCode, body: &[u8]) -> PeerError {
     }
 }
 
-fn is_about_the_batch(kind: &DapProblemType) -> bool {
+fn is_about_the_batch(kind: ProblemType) -> bool {
     matches!(
         kind,
-        DapProblemType::BatchInvalid
-            | DapProblemType::BatchMismatch
-            | DapProblemType::BatchOverlap
-            | DapProblemType::BatchQueriedTooManyTimes
-            | DapProblemType::InvalidBatchSize
+        ProblemType::BatchInvalid
+            | ProblemType::BatchMismatch
+            | ProblemType::BatchOverlap
+            | ProblemType::BatchQueriedTooManyTimes
+            | ProblemType::InvalidBatchSize
     )
 }
 

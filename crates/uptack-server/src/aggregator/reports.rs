@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use uptack_dap::{
     digest::sha256,
-    protocol::{self, DapProblemType, Decode, HpkeCiphertext, OpenError, PrepareError, Report, ReportMetadata},
+    protocol::{OpenError, ProblemType, ReportError, SealedInputShare, UploadedReport},
     signed::PublicKey,
 };
 
@@ -21,7 +21,7 @@ use crate::{
 /// The identical report again is recognized as a repetition. Other bytes under a report id that is
 /// already taken are refused.
 pub(crate) async fn upload(shared: &Shared, task: &Arc<Task>, body: &[u8], owner: Option<PublicKey>) -> Answer<()> {
-    let report = Report::get_decoded(body).map_err(|_| task.problem(DapProblemType::InvalidMessage))?;
+    let report = UploadedReport::from_bytes(body).ok_or_else(|| task.problem(ProblemType::InvalidMessage))?;
     let upload = Upload { report: open_report(shared, task, &report)?, digest: sha256(body), owner };
     let new = shared.change(task, move |stored, task| upload.store(stored, task)).await?;
     shared.metrics.add(Name::Uploads, if new { "new" } else { "repeated" }, 1);
@@ -47,20 +47,20 @@ impl Upload {
     /// Stores the report, and says whether it is new.
     fn store(&self, stored: TaskStore<'_>, task: &Task) -> ChangeResult<bool, Problem> {
         let floor = task.floor(stored)?;
-        match stored.claim_id(&self.report.id, self.report.time, &self.digest)? {
+        match stored.claim_id(&self.report.header, &self.digest)? {
             ClaimedId::New => {}
             ClaimedId::Repeated => return Ok(false),
             ClaimedId::Taken => return Err(rejected(task, "Another report has this id.").into()),
         }
         self.check(stored, task, floor)?;
         stored.enqueue(&self.report)?;
-        stored.change_pending(task.parameters().window(self.report.time), 1)?;
+        stored.change_pending(task.parameters().window(self.report.header.time), 1)?;
         Ok(true)
     }
 
     /// Refuses a report that may no longer be counted. One that may uses up its owner's one report in the task.
     fn check(&self, stored: TaskStore<'_>, task: &Task, floor: u64) -> ChangeResult<(), Problem> {
-        let report = &self.report;
+        let report = &self.report.header;
         if report.time < floor {
             return Err(rejected(task, TOO_OLD).into());
         }
@@ -77,27 +77,24 @@ impl Upload {
 }
 
 /// Checks the report's time, and opens what is sealed to the leader.
-fn open_report(shared: &Shared, task: &Task, report: &Report) -> Answer<QueuedReport> {
-    let time = report.metadata().time().as_seconds_since_epoch();
-    check_time(shared, task, time).map_err(|reason| untimely(task, reason))?;
-    let (public_share, sealed) = (report.public_share(), report.leader_encrypted_input_share());
-    let leader_share =
-        open_share(shared, task, report.metadata(), public_share, sealed).map_err(|reason| unopened(task, reason))?;
-    if !task.vdaf.is_leader_share(public_share, &leader_share) {
+fn open_report(shared: &Shared, task: &Task, report: &UploadedReport) -> Answer<QueuedReport> {
+    let header = report.header();
+    check_time(shared, task, header.time).map_err(|reason| untimely(task, reason))?;
+    let leader_share = open_share(shared, task, &report.leader_share()).map_err(|reason| unopened(task, reason))?;
+    if !task.vdaf.is_leader_share(report.public_share(), &leader_share) {
         return Err(rejected(task, "The shares do not have the task's form."));
     }
     Ok(QueuedReport {
-        id: *report.metadata().id(),
-        time,
+        header,
         leader_share,
-        public_share: public_share.to_vec(),
-        helper_share: report.helper_encrypted_input_share().clone(),
+        public_share: report.public_share().to_vec(),
+        helper_share: report.helper_share(),
     })
 }
 
 fn untimely(task: &Task, reason: Untimely) -> Problem {
     match reason {
-        Untimely::TooEarly => task.problem(DapProblemType::ReportTooEarly),
+        Untimely::TooEarly => task.problem(ProblemType::ReportTooEarly),
         Untimely::AfterEnd => rejected(task, "The report is later than the end of the task."),
         Untimely::Expired => rejected(task, TOO_OLD),
     }
@@ -105,7 +102,7 @@ fn untimely(task: &Task, reason: Untimely) -> Problem {
 
 fn unopened(task: &Task, reason: Unopened) -> Problem {
     match reason {
-        Unopened::UnknownKey => task.problem(DapProblemType::OutdatedConfig),
+        Unopened::UnknownKey => task.problem(ProblemType::OutdatedConfig),
         Unopened::Decrypt => rejected(task, "The report does not open under the leader's key."),
         Unopened::Malformed => rejected(task, "The leader's input share is malformed."),
     }
@@ -114,7 +111,7 @@ fn unopened(task: &Task, reason: Unopened) -> Problem {
 const TOO_OLD: &str = "The report is too old.";
 
 fn rejected(task: &Task, detail: &str) -> Problem {
-    task.problem(DapProblemType::ReportRejected).with_detail(detail)
+    task.problem(ProblemType::ReportRejected).with_detail(detail)
 }
 
 /// Why a report is not taken at this time.
@@ -144,12 +141,12 @@ pub(crate) fn check_time(shared: &Shared, task: &Task, time: u64) -> Result<(), 
     Ok(())
 }
 
-impl From<Untimely> for PrepareError {
+impl From<Untimely> for ReportError {
     fn from(reason: Untimely) -> Self {
         match reason {
-            Untimely::TooEarly => Self::ReportTooEarly,
+            Untimely::TooEarly => Self::TooEarly,
             Untimely::AfterEnd => Self::TaskExpired,
-            Untimely::Expired => Self::ReportDropped,
+            Untimely::Expired => Self::Dropped,
         }
     }
 }
@@ -165,17 +162,10 @@ pub(crate) enum Unopened {
 }
 
 /// Opens a report's share for this aggregator.
-pub(crate) fn open_share(
-    shared: &Shared,
-    task: &Task,
-    metadata: &ReportMetadata,
-    public_share: &[u8],
-    ciphertext: &HpkeCiphertext,
-) -> Result<Vec<u8>, Unopened> {
-    let role = shared.config.role.to_dap();
+pub(crate) fn open_share(shared: &Shared, task: &Task, share: &SealedInputShare<'_>) -> Result<Vec<u8>, Unopened> {
     let keys = shared.keys();
-    let keypair = keys.find(ciphertext.config_id()).ok_or(Unopened::UnknownKey)?;
-    Ok(protocol::open_input_share(keypair, role, task.id(), metadata, public_share, ciphertext)?)
+    let keypair = keys.find(share.key_id()).ok_or(Unopened::UnknownKey)?;
+    Ok(share.open(keypair, task.id())?)
 }
 
 impl From<OpenError> for Unopened {
@@ -187,12 +177,12 @@ impl From<OpenError> for Unopened {
     }
 }
 
-impl From<Unopened> for PrepareError {
+impl From<Unopened> for ReportError {
     fn from(reason: Unopened) -> Self {
         match reason {
-            Unopened::UnknownKey => Self::HpkeUnknownConfigId,
-            Unopened::Decrypt => Self::HpkeDecryptError,
-            Unopened::Malformed => Self::InvalidMessage,
+            Unopened::UnknownKey => Self::UnknownKey,
+            Unopened::Decrypt => Self::Undecryptable,
+            Unopened::Malformed => Self::Malformed,
         }
     }
 }

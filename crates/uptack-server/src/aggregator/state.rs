@@ -10,7 +10,7 @@ use std::{
 };
 use tokio::sync::{Semaphore, watch};
 use uptack_dap::{
-    protocol::{DapProblemType, TaskId},
+    protocol::{ProblemType, TaskId},
     task::{self, AggregatorTask},
 };
 use url::Url;
@@ -98,7 +98,7 @@ impl Shared {
 
     pub(crate) fn task(&self, id: &TaskId) -> Answer<Arc<Task>> {
         let task = read(&self.tasks).get(id).cloned();
-        task.ok_or_else(|| Problem::dap(DapProblemType::UnrecognizedTask, id))
+        task.ok_or_else(|| Problem::dap(ProblemType::UnrecognizedTask, id))
     }
 
     pub(crate) fn tasks(&self) -> Vec<Arc<Task>> {

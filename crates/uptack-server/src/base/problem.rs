@@ -5,7 +5,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use serde_json::{Value, json};
-use uptack_dap::protocol::{DapProblemType, TaskId};
+use uptack_dap::protocol::{ProblemType, TaskId};
 
 use super::logging::Throttle;
 use crate::error::Error;
@@ -58,12 +58,12 @@ impl Problem {
     }
 
     /// One of the protocol's own errors about a task. Its aborts are 400, authorization is 403.
-    pub(crate) fn dap(kind: DapProblemType, task: &TaskId) -> Self {
+    pub(crate) fn dap(kind: ProblemType, task: &TaskId) -> Self {
         let status = match kind {
-            DapProblemType::UnauthorizedRequest => StatusCode::FORBIDDEN,
+            ProblemType::UnauthorizedRequest => StatusCode::FORBIDDEN,
             _ => StatusCode::BAD_REQUEST,
         };
-        Self::of_type(status, kind.type_uri(), kind.description()).with_member("taskid", task.to_string())
+        Self::of_type(status, kind.uri(), kind.title()).with_member("taskid", task.to_string())
     }
 
     /// A refusal for now, which may be worth repeating after this many seconds.
@@ -161,7 +161,6 @@ impl IntoResponse for Problem {
 pub(crate) struct Label(pub(crate) &'static str);
 
 /// The type of a problem document that another server answered with, if it is one of the protocol's.
-pub(crate) fn problem_type(body: &[u8]) -> Option<DapProblemType> {
-    let document: Value = serde_json::from_slice(body).ok()?;
-    document["type"].as_str()?.parse().ok()
+pub(crate) fn problem_type(body: &[u8]) -> Option<ProblemType> {
+    ProblemType::of_document(&serde_json::from_slice(body).ok()?)
 }

@@ -1,12 +1,12 @@
 //! The helper answers the leader: aggregation jobs.
 
 use axum::http::StatusCode;
-use std::{collections::HashSet, sync::Arc};
+use std::sync::Arc;
 use uptack_dap::{
     digest::sha256,
     protocol::{
-        AggregationJobId, AggregationJobInitializeReq, AggregationJobResp, Contribution, DapProblemType, Decode,
-        PingPongMessage, PrepareError, PrepareInit, PrepareResp, PrepareStepResult, ReportId, TimeInterval, encode,
+        AggregationAnswer, AggregationJobId, Contribution, PrepareMessage, ProblemType, ReportError, ReportHeader,
+        RequestedAggregation, RequestedReport,
     },
 };
 
@@ -33,7 +33,8 @@ pub(crate) async fn initialize(
     if let Some(answer) = job.repeated_answer(task, known)? {
         return Ok(answer);
     }
-    let request = decode_request(task, &body)?;
+    let malformed = |detail| task.problem(ProblemType::InvalidMessage).with_detail(detail);
+    let request = RequestedAggregation::from_bytes(&body).map_err(malformed)?;
     drop(body);
     // Spawned, so that the work counts even if the leader hangs up while it waits: its next attempt then
     // finds the answer instead of starting over.
@@ -45,8 +46,8 @@ pub(crate) async fn initialize(
 pub(crate) fn continue_job(shared: &Shared, task: &Task, id: &AggregationJobId) -> Problem {
     let known = shared.read(task, |stored| stored.answered_job(id));
     match known {
-        Ok(Some(_)) => task.problem(DapProblemType::StepMismatch),
-        Ok(None) => task.problem(DapProblemType::UnrecognizedAggregationJob),
+        Ok(Some(_)) => task.problem(ProblemType::StepMismatch),
+        Ok(None) => task.problem(ProblemType::UnrecognizedAggregationJob),
         Err(error) => error.into(),
     }
 }
@@ -93,9 +94,9 @@ impl JobRequest {
         if let Some(answer) = self.repeated_answer(task, known)? {
             return Ok(JobAnswer { bytes: answer, outcomes: Vec::new() });
         }
-        let Responses { additions, prepared, outcomes } = admit_all(stored, task, prepared)?;
+        let Responses { additions, answer, outcomes } = admit_all(stored, task, prepared)?;
         stored.add_to_sums(&task.vdaf, additions)?;
-        let bytes = encode(&AggregationJobResp::new(prepared));
+        let bytes = answer.into_bytes();
         stored.keep_job_answer(&self.id, &self.digest, &bytes, now)?;
         Ok(JobAnswer { bytes, outcomes })
     }
@@ -103,37 +104,16 @@ impl JobRequest {
 
 fn delete_answer(stored: TaskStore<'_>, task: &Task, id: &AggregationJobId) -> ChangeResult<(), Problem> {
     if !stored.forget_job_answer(id)? {
-        return Err(task.problem(DapProblemType::UnrecognizedAggregationJob).into());
+        return Err(task.problem(ProblemType::UnrecognizedAggregationJob).into());
     }
     Ok(())
-}
-
-fn decode_request(task: &Task, body: &[u8]) -> Answer<AggregationJobInitializeReq<TimeInterval>> {
-    let malformed = |detail: &str| task.problem(DapProblemType::InvalidMessage).with_detail(detail);
-    let request = AggregationJobInitializeReq::<TimeInterval>::get_decoded(body)
-        .map_err(|_| malformed("The request does not decode."))?;
-    if !request.aggregation_parameter().is_empty() {
-        return Err(malformed("Prio3 has no aggregation parameter."));
-    }
-    if request.prepare_inits().is_empty() {
-        return Err(malformed("The job has no reports."));
-    }
-    if has_report_twice(request.prepare_inits()) {
-        return Err(malformed("The job has a report twice."));
-    }
-    Ok(request)
-}
-
-fn has_report_twice(inits: &[PrepareInit]) -> bool {
-    let mut seen = HashSet::new();
-    inits.iter().any(|init| !seen.insert(*init.report_share().metadata().id()))
 }
 
 async fn process(
     shared: Arc<Shared>,
     task: Arc<Task>,
     job: JobRequest,
-    request: AggregationJobInitializeReq<TimeInterval>,
+    request: RequestedAggregation,
 ) -> Answer<Vec<u8>> {
     let prepared = shared.compute(&task, move |shared, task| prepare_all(shared, task, &request)).await?;
     let now = shared.expiry.now();
@@ -163,20 +143,17 @@ struct JobAnswer {
 
 /// A report, with this helper's contribution and the message that lets the leader finish; or why it is not counted.
 struct Prepared {
-    id: ReportId,
-    time: u64,
-    outcome: Result<(Contribution, PingPongMessage), PrepareError>,
+    header: ReportHeader,
+    outcome: Result<(Contribution, PrepareMessage), ReportError>,
 }
 
-fn prepare_all(shared: &Shared, task: &Task, request: &AggregationJobInitializeReq<TimeInterval>) -> Vec<Prepared> {
-    request.prepare_inits().iter().map(|init| Prepared::new(shared, task, init)).collect()
+fn prepare_all(shared: &Shared, task: &Task, request: &RequestedAggregation) -> Vec<Prepared> {
+    request.reports().map(|report| Prepared::new(shared, task, &report)).collect()
 }
 
 impl Prepared {
-    fn new(shared: &Shared, task: &Task, init: &PrepareInit) -> Self {
-        let metadata = init.report_share().metadata();
-        let (id, time) = (*metadata.id(), metadata.time().as_seconds_since_epoch());
-        Self { id, time, outcome: prepare(shared, task, init) }
+    fn new(shared: &Shared, task: &Task, report: &RequestedReport<'_>) -> Self {
+        Self { header: report.header(), outcome: prepare(shared, task, report) }
     }
 
     /// Marks a report that is to be counted as seen; if it comes too late, it is not counted.
@@ -189,26 +166,29 @@ impl Prepared {
     }
 
     /// Marks the report as seen, or says why it comes too late.
-    fn mark_as_seen(&self, stored: TaskStore<'_>, floor: u64) -> StoreResult<Option<PrepareError>> {
-        if self.time < floor {
-            return Ok(Some(PrepareError::ReportDropped));
+    fn mark_as_seen(&self, stored: TaskStore<'_>, floor: u64) -> StoreResult<Option<ReportError>> {
+        if self.header.time < floor {
+            return Ok(Some(ReportError::Dropped));
         }
-        if stored.is_collected(self.time)? {
-            return Ok(Some(PrepareError::BatchCollected));
+        if stored.is_collected(self.header.time)? {
+            return Ok(Some(ReportError::BatchCollected));
         }
-        let is_new = stored.mark_seen(&self.id, self.time)?;
-        Ok((!is_new).then_some(PrepareError::ReportReplayed))
+        let is_new = stored.mark_seen(&self.header)?;
+        Ok((!is_new).then_some(ReportError::Replayed))
     }
 }
 
-fn prepare(shared: &Shared, task: &Task, init: &PrepareInit) -> Result<(Contribution, PingPongMessage), PrepareError> {
-    let report = init.report_share();
-    let (metadata, public_share) = (report.metadata(), report.public_share());
-    check_time(shared, task, metadata.time().as_seconds_since_epoch())?;
-    let input_share = open_share(shared, task, metadata, public_share, report.encrypted_input_share())?;
+fn prepare(
+    shared: &Shared,
+    task: &Task,
+    report: &RequestedReport<'_>,
+) -> Result<(Contribution, PrepareMessage), ReportError> {
+    let header = report.header();
+    check_time(shared, task, header.time)?;
+    let input_share = open_share(shared, task, &report.helper_share())?;
     task.vdaf
-        .helper_finish(&task.definition.verify_key, metadata.id(), public_share, &input_share, init.message())
-        .ok_or(PrepareError::VdafPrepError)
+        .helper_finish(&task.definition.verify_key, &header.id, report.public_share(), &input_share, report.message())
+        .ok_or(ReportError::InvalidProof)
 }
 
 fn admit_all(stored: TaskStore<'_>, task: &Task, reports: Vec<Prepared>) -> ChangeResult<Responses, Problem> {
@@ -224,37 +204,35 @@ fn admit_all(stored: TaskStore<'_>, task: &Task, reports: Vec<Prepared>) -> Chan
 #[derive(Default)]
 struct Responses {
     additions: Additions,
-    prepared: Vec<PrepareResp>,
+    answer: AggregationAnswer,
     outcomes: Vec<&'static str>,
 }
 
 impl Responses {
     fn add(&mut self, task: &Task, report: Prepared) {
-        self.outcomes.push(report.outcome.as_ref().map_or_else(reason, |_| "added"));
-        let result = match report.outcome {
-            Ok((contribution, message)) => {
-                let window = task.parameters().window(report.time);
-                self.additions.add(&task.vdaf, window, &report.id, &contribution);
-                PrepareStepResult::Continue { message }
-            }
-            Err(error) => PrepareStepResult::Reject(error),
-        };
-        self.prepared.push(PrepareResp::new(report.id, result));
+        let Prepared { header, outcome } = report;
+        self.outcomes.push(outcome.as_ref().map_or_else(|error| reason(*error), |_| "added"));
+        let message = outcome.map(|(contribution, message)| {
+            let window = task.parameters().window(header.time);
+            self.additions.add(&task.vdaf, window, &header.id, &contribution);
+            message
+        });
+        self.answer.add(header.id, message);
     }
 }
 
 /// A fixed word for a counter.
-pub(crate) fn reason(error: &PrepareError) -> &'static str {
+pub(crate) fn reason(error: ReportError) -> &'static str {
     match error {
-        PrepareError::BatchCollected => "batch-collected",
-        PrepareError::ReportReplayed => "replayed",
-        PrepareError::ReportDropped => "expired",
-        PrepareError::HpkeUnknownConfigId => "unknown-key",
-        PrepareError::HpkeDecryptError => "undecryptable",
-        PrepareError::VdafPrepError => "invalid-proof",
-        PrepareError::BatchSaturated => "batch-saturated",
-        PrepareError::TaskExpired => "after-end",
-        PrepareError::InvalidMessage => "malformed",
-        PrepareError::ReportTooEarly => "too-early",
+        ReportError::BatchCollected => "batch-collected",
+        ReportError::Replayed => "replayed",
+        ReportError::Dropped => "expired",
+        ReportError::UnknownKey => "unknown-key",
+        ReportError::Undecryptable => "undecryptable",
+        ReportError::InvalidProof => "invalid-proof",
+        ReportError::BatchSaturated => "batch-saturated",
+        ReportError::TaskExpired => "after-end",
+        ReportError::Malformed => "malformed",
+        ReportError::TooEarly => "too-early",
     }
 }

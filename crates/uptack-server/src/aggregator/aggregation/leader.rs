@@ -1,10 +1,9 @@
 //! One aggregation job of the leader: what it sends to the helper, what it makes of the answer, how the job is settled.
 
-use std::{collections::HashMap, slice, sync::Arc};
+use std::{collections::HashMap, sync::Arc};
 use uptack_dap::protocol::{
-    AggregationJobInitializeReq, AggregationJobResp, Contribution, Decode, LeaderState, PartialBatchSelector,
-    PrepareError, PrepareInit, PrepareResp, PrepareStepResult, ReportId, ReportMetadata, ReportShare, Time,
-    TimeInterval, encode,
+    AggregationAnswer, AggregationRequest, Contribution, Endpoint, HelperResult, LeaderState, ReportError,
+    ReportHeader, ReportId,
 };
 
 use super::helper::reason;
@@ -64,7 +63,7 @@ impl From<ComputeError> for Stopped {
 impl From<PeerError> for Stopped {
     fn from(error: PeerError) -> Self {
         match error {
-            PeerError::Refused(kind) => Self::Rejected(kind.description().to_owned()),
+            PeerError::Refused(kind) => Self::Rejected(kind.title().to_owned()),
             PeerError::Rejected(text) => Self::Rejected(text),
             PeerError::Passing(scope, text) => Self::Failed(scope, text),
         }
@@ -75,7 +74,7 @@ impl From<PeerError> for Stopped {
 pub(super) async fn prepare(shared: &Arc<Shared>, task: &Arc<Task>, job: Job) -> Step<Prepared> {
     let (reports, request) = shared.compute(task, move |shared, task| start(shared, task, job)).await??;
     let answer = match request {
-        Some(request) => Some(initialize_call(&job, request).send(shared, task).await?),
+        Some(request) => Some(start_call(task, &job, request).send(shared, task).await?),
         None => None,
     };
     shared.compute(task, move |_, task| finish(task, reports, answer.as_deref())).await?
@@ -95,15 +94,14 @@ pub(super) async fn settle(shared: &Shared, task: &Arc<Task>, job: Job, prepared
 /// store: a job's worth of long shares would crowd out everything else in a core's cache.
 struct Waiting {
     number: i64,
-    id: ReportId,
-    time: u64,
+    header: ReportHeader,
     /// Nothing if the leader's share is invalid.
     state: Option<LeaderState>,
 }
 
 /// Starts to prepare a job's reports, and encodes the request to the helper if any of them is fit to be sent.
 fn start(shared: &Shared, task: &Task, job: Job) -> Result<(Vec<Waiting>, Option<Vec<u8>>)> {
-    let (mut reports, mut inits) = (Vec::new(), Vec::new());
+    let (mut reports, mut request) = (Vec::new(), AggregationRequest::default());
     let mut last = job.first - 1;
     // One by one, so that each is still in the cache when it is worked on, and other readers get
     // their turn. If the job is settled meanwhile by an earlier attempt, what is left of it makes
@@ -111,39 +109,25 @@ fn start(shared: &Shared, task: &Task, job: Job) -> Result<(Vec<Waiting>, Option
     while let Some((number, report)) = shared.read(task, |stored| stored.next_report(last, job.last))? {
         last = number;
         let report = report.ok_or_else(|| Error::environment("a stored report is damaged"))?;
-        let (id, time) = (report.id, report.time);
-        let (state, init) = start_report(task, report).unzip();
-        reports.push(Waiting { number, id, time, state });
-        inits.extend(init);
+        let header = report.header;
+        reports.push(Waiting { number, header, state: start_report(task, report, &mut request) });
     }
-    Ok((reports, encode_request(inits)))
+    Ok((reports, request.into_bytes()))
 }
 
-/// The leader's state for a report, and what the helper gets of it; nothing if the leader's share is invalid.
-fn start_report(task: &Task, report: QueuedReport) -> Option<(LeaderState, PrepareInit)> {
-    let QueuedReport { id, time, public_share, leader_share, helper_share } = report;
-    let (state, message) = task.vdaf.leader_start(&task.definition.verify_key, &id, &public_share, &leader_share)?;
-    let metadata = ReportMetadata::new(id, Time::from_seconds_since_epoch(time));
-    Some((state, PrepareInit::new(ReportShare::new(metadata, public_share, helper_share), message)))
-}
-
-fn encode_request(inits: Vec<PrepareInit>) -> Option<Vec<u8>> {
-    if inits.is_empty() {
-        return None;
-    }
-    let selector = PartialBatchSelector::new_time_interval();
-    Some(encode(&AggregationJobInitializeReq::new(Vec::new(), selector, inits)))
+/// Adds a report to the request, and returns the leader's state for it; nothing if the leader's share is invalid.
+fn start_report(task: &Task, report: QueuedReport, request: &mut AggregationRequest) -> Option<LeaderState> {
+    let QueuedReport { header, public_share, leader_share, helper_share } = report;
+    let key = &task.definition.verify_key;
+    let (state, message) = task.vdaf.leader_start(key, &header.id, &public_share, &leader_share)?;
+    request.add(header, public_share, helper_share, message);
+    Some(state)
 }
 
 /// May be sent again after any failure: the helper has been told of the job, or may have been.
-fn initialize_call(job: &Job, body: Vec<u8>) -> Call {
-    Call {
-        method: reqwest::Method::PUT,
-        path: format!("aggregation_jobs/{}", job.id),
-        media_type: AggregationJobInitializeReq::<TimeInterval>::MEDIA_TYPE,
-        body,
-        answer_type: AggregationJobResp::MEDIA_TYPE,
-    }
+fn start_call(task: &Task, job: &Job, body: Vec<u8>) -> Call {
+    let endpoint = Endpoint::START_AGGREGATION;
+    Call { path: endpoint.of_job(task.id(), &job.id), endpoint, body }
 }
 
 /// The outcome of a job's reports.
@@ -167,14 +151,13 @@ impl Prepared {
     fn add(
         &mut self,
         task: &Task,
-        id: &ReportId,
-        time: u64,
+        report: &ReportHeader,
         contribution: std::result::Result<Contribution, &'static str>,
     ) {
-        let window = task.parameters().window(time);
+        let window = task.parameters().window(report.time);
         let outcome = match contribution {
             Ok(contribution) => {
-                self.additions.add(&task.vdaf, window, id, &contribution);
+                self.additions.add(&task.vdaf, window, &report.id, &contribution);
                 "added"
             }
             Err(reason) => reason,
@@ -201,36 +184,29 @@ impl Prepared {
 }
 
 fn finish(task: &Task, reports: Vec<Waiting>, answer: Option<&[u8]>) -> Step<Prepared> {
-    let answer = answer.map(AggregationJobResp::get_decoded).transpose();
-    let answer = answer.map_err(|_| Stopped::Rejected("its answer does not decode".to_owned()))?;
-    let mut responses = Responses(answer.as_ref().map_or(&[][..], AggregationJobResp::prepare_resps).iter());
+    let answer = answer.map_or_else(|| Some(AggregationAnswer::default()), AggregationAnswer::from_bytes);
+    let answer = answer.ok_or_else(|| Stopped::Rejected("its answer does not decode".to_owned()))?;
+    // The helper's results are in the order of the reports that it was sent.
+    let mut results = answer.results();
     let mut prepared = Prepared::default();
-    for Waiting { number, id, time, state } in reports {
+    for Waiting { number, header, state } in reports {
         let Some(state) = state else {
-            prepared.add(task, &id, time, Err("invalid-share"));
+            prepared.add(task, &header, Err("invalid-share"));
             continue;
         };
-        match responses.next_for(&id)? {
-            PrepareStepResult::Reject(PrepareError::ReportTooEarly) => prepared.early.push(number),
-            result => prepared.add(task, &id, time, finish_report(task, state, result)),
+        match result_for(&header.id, results.next())? {
+            HelperResult::Rejected(ReportError::TooEarly) => prepared.early.push(number),
+            result => prepared.add(task, &header, finish_report(task, state, result)),
         }
     }
-    responses.check_end()?;
+    if results.next().is_some() {
+        return Err(other_reports());
+    }
     Ok(prepared)
 }
 
-/// The helper's responses, which are in the order of the reports that it was sent.
-struct Responses<'a>(slice::Iter<'a, PrepareResp>);
-
-impl<'a> Responses<'a> {
-    fn next_for(&mut self, id: &ReportId) -> Step<&'a PrepareStepResult> {
-        let response = self.0.next().filter(|response| response.report_id() == id);
-        response.map(PrepareResp::result).ok_or_else(other_reports)
-    }
-
-    fn check_end(mut self) -> Step<()> {
-        self.0.next().map_or(Ok(()), |_| Err(other_reports()))
-    }
+fn result_for<'a>(id: &ReportId, result: Option<(&ReportId, HelperResult<'a>)>) -> Step<HelperResult<'a>> {
+    result.filter(|(other, _)| *other == id).map(|(_, result)| result).ok_or_else(other_reports)
 }
 
 fn other_reports() -> Stopped {
@@ -241,12 +217,12 @@ fn other_reports() -> Stopped {
 fn finish_report(
     task: &Task,
     state: LeaderState,
-    result: &PrepareStepResult,
+    result: HelperResult<'_>,
 ) -> std::result::Result<Contribution, &'static str> {
     match result {
-        PrepareStepResult::Continue { message } => task.vdaf.leader_finish(state, message).ok_or("helper-misbehaved"),
-        PrepareStepResult::Finished => Err("helper-misbehaved"),
-        PrepareStepResult::Reject(error) => Err(reason(error)),
+        HelperResult::Counted(message) => task.vdaf.leader_finish(state, message).ok_or("helper-misbehaved"),
+        HelperResult::Finished => Err("helper-misbehaved"),
+        HelperResult::Rejected(error) => Err(reason(error)),
     }
 }
 

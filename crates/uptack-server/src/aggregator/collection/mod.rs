@@ -10,15 +10,15 @@ mod share;
 
 use std::sync::Arc;
 use uptack_dap::protocol::{
-    AggregateShare, AggregateShareReq, BatchSelector, Collection, CollectionJobId, CollectionReq, DapProblemType,
-    Decode, HpkeCiphertext, PartialBatchSelector, TimeInterval, encode,
+    AggregateShareAnswer, AggregateShareRequest, BatchInterval, CollectionAnswer, CollectionJobId, CollectionRequest,
+    Endpoint, ProblemType, SealedShare,
 };
 
 use crate::{
     aggregator::{
         peer::{Call, PeerError},
         state::{Name, Shared},
-        store::{Batch, ChangeResult, CollectionJob, CollectionState, Overlap, Span, StoreError, TaskStore},
+        store::{Batch, ChangeResult, CollectionJob, CollectionState, Overlap, StoreError, TaskStore},
         tasks::Task,
     },
     base::problem::{Answer, Problem},
@@ -27,8 +27,8 @@ use crate::{
 
 /// Creates a collection job; the identical request again changes nothing.
 pub(crate) async fn create(shared: &Shared, task: &Arc<Task>, id: CollectionJobId, body: &[u8]) -> Answer<()> {
-    let span = decode_request(task, body)?;
-    shared.change(task, move |stored, task| insert(stored, task, &id, span)).await?;
+    let interval = decode_request(task, body)?;
+    shared.change(task, move |stored, task| insert(stored, task, &id, interval)).await?;
     task.wake.notify_one();
     Ok(())
 }
@@ -58,52 +58,62 @@ pub(crate) async fn delete(shared: &Shared, task: &Arc<Task>, id: CollectionJobI
 pub(crate) async fn advance(shared: &Shared, task: &Arc<Task>) -> Result<bool> {
     let jobs = shared.read(task, |stored| stored.unfinished_collections())?;
     let mut moved = false;
-    for CollectionJob { id, span, state, .. } in jobs {
+    for CollectionJob { id, interval, state, .. } in jobs {
         moved |= match state {
-            CollectionState::Draining => release(shared, task, id, span).await?,
-            _ => shared.change(task, move |stored, task| begin(stored, task, &id, span)).await?,
+            CollectionState::Draining => release(shared, task, id, interval).await?,
+            _ => shared.change(task, move |stored, task| begin(stored, task, &id, interval)).await?,
         };
     }
     Ok(moved)
 }
 
-fn decode_request(task: &Task, body: &[u8]) -> Answer<Span> {
-    let request =
-        CollectionReq::<TimeInterval>::get_decoded(body).map_err(|_| task.problem(DapProblemType::InvalidMessage))?;
-    if !request.aggregation_parameter().is_empty() {
-        return Err(task.problem(DapProblemType::InvalidMessage));
-    }
-    Span::aligned(request.query().batch_interval(), task.parameters().time_precision)
-        .ok_or_else(|| task.problem(DapProblemType::BatchInvalid))
+fn decode_request(task: &Task, body: &[u8]) -> Answer<BatchInterval> {
+    let request = CollectionRequest::from_bytes(body).ok_or_else(|| task.problem(ProblemType::InvalidMessage))?;
+    check_interval(task, request.interval)?;
+    Ok(request.interval)
 }
 
-fn insert(stored: TaskStore<'_>, task: &Task, id: &CollectionJobId, span: Span) -> ChangeResult<(), Problem> {
+/// Refuses an interval that does not consist of whole windows, or whose end the store cannot represent.
+fn check_interval(task: &Task, interval: BatchInterval) -> Answer<()> {
+    let is_storable = i64::try_from(interval.finish()).is_ok();
+    if is_storable && interval.has_whole_windows(task.parameters().time_precision) {
+        return Ok(());
+    }
+    Err(task.problem(ProblemType::BatchInvalid))
+}
+
+fn insert(
+    stored: TaskStore<'_>,
+    task: &Task,
+    id: &CollectionJobId,
+    interval: BatchInterval,
+) -> ChangeResult<(), Problem> {
     if let Some(known) = stored.collection_job(id)? {
-        let repeated = known.span == span && known.state != CollectionState::Deleted;
+        let repeated = known.interval == interval && known.state != CollectionState::Deleted;
         return if repeated { Ok(()) } else { Err(other_job().into()) };
     }
-    check_available(stored, task, span)?;
-    stored.insert_collection(id, span)?;
+    check_available(stored, task, interval)?;
+    stored.insert_collection(id, interval)?;
     Ok(())
 }
 
 /// Refuses a batch that can no longer be collected, or has too few reports even with those still pending.
-fn check_available(stored: TaskStore<'_>, task: &Task, span: Span) -> ChangeResult<(), Problem> {
-    if let Some(kind) = taken(stored.overlap(span)?) {
+fn check_available(stored: TaskStore<'_>, task: &Task, interval: BatchInterval) -> ChangeResult<(), Problem> {
+    if let Some(kind) = taken(stored.overlap(interval)?) {
         return Err(task.problem(kind).into());
     }
-    let reports = stored.summed_reports(span)? + stored.pending_reports(span)?;
+    let reports = stored.summed_reports(interval)? + stored.pending_reports(interval)?;
     if reports < task.parameters().min_batch_size {
         return Err(too_small(task, reports).into());
     }
     Ok(())
 }
 
-fn taken(overlap: Overlap) -> Option<DapProblemType> {
+fn taken(overlap: Overlap) -> Option<ProblemType> {
     match overlap {
         Overlap::None => None,
-        Overlap::Same => Some(DapProblemType::BatchQueriedTooManyTimes),
-        Overlap::Partial => Some(DapProblemType::BatchOverlap),
+        Overlap::Same => Some(ProblemType::BatchQueriedTooManyTimes),
+        Overlap::Partial => Some(ProblemType::BatchOverlap),
     }
 }
 
@@ -113,7 +123,7 @@ fn other_job() -> Problem {
 
 /// Too few reports, and how many. The number of owners is public, so the collector may learn it.
 fn too_small(task: &Task, reports: u64) -> Problem {
-    task.problem(DapProblemType::InvalidBatchSize).with_member("reports", reports.to_string())
+    task.problem(ProblemType::InvalidBatchSize).with_member("reports", reports.to_string())
 }
 
 fn unknown() -> Problem {
@@ -123,8 +133,8 @@ fn unknown() -> Problem {
 fn failure(task: &Task, detail: Option<&[u8]>) -> Problem {
     let kind = detail
         .and_then(|bytes| std::str::from_utf8(bytes).ok())
-        .and_then(|uri| uri.parse().ok())
-        .unwrap_or(DapProblemType::BatchInvalid);
+        .and_then(ProblemType::from_uri)
+        .unwrap_or(ProblemType::BatchInvalid);
     task.problem(kind)
 }
 
@@ -134,8 +144,8 @@ fn give_up(stored: TaskStore<'_>, task: &Task, id: &CollectionJobId) -> ChangeRe
     let Some(job) = stored.collection_job_in(id, CollectionState::Waiting)? else {
         return Ok(None);
     };
-    let pending = stored.pending_reports(job.span)?;
-    let sums = stored.summed_reports(job.span)?;
+    let pending = stored.pending_reports(job.interval)?;
+    let sums = stored.summed_reports(job.interval)?;
     if pending > 0 || sums >= task.parameters().min_batch_size {
         return Ok(None);
     }
@@ -154,46 +164,46 @@ fn forget(stored: TaskStore<'_>, id: &CollectionJobId) -> ChangeResult<(), Probl
 }
 
 /// Closes the batch for one waiting job, if there is enough in it.
-fn begin(stored: TaskStore<'_>, task: &Task, id: &CollectionJobId, span: Span) -> ChangeResult<bool> {
+fn begin(stored: TaskStore<'_>, task: &Task, id: &CollectionJobId, interval: BatchInterval) -> ChangeResult<bool> {
     let Some(job) = stored.collection_job_in(id, CollectionState::Waiting)? else {
         return Ok(false);
     };
-    if let Some(kind) = taken(stored.overlap(span)?) {
-        let uri = kind.type_uri().as_bytes();
+    if let Some(kind) = taken(stored.overlap(interval)?) {
+        let uri = kind.uri().as_bytes();
         stored.set_collection_state(&job, CollectionState::Failed, Some(uri))?;
         return Ok(true);
     }
-    if stored.summed_reports(span)? < task.parameters().min_batch_size {
+    if stored.summed_reports(interval)? < task.parameters().min_batch_size {
         return Ok(false);
     }
-    stored.close(span)?;
+    stored.close(interval)?;
     stored.set_collection_state(&job, CollectionState::Draining, None)?;
     Ok(true)
 }
 
 /// Asks the helper for its share once nothing of the batch is pending, and finishes the job.
-async fn release(shared: &Shared, task: &Arc<Task>, id: CollectionJobId, span: Span) -> Result<bool> {
+async fn release(shared: &Shared, task: &Arc<Task>, id: CollectionJobId, interval: BatchInterval) -> Result<bool> {
     // While something is pending the driver is still aggregating it, and comes back here.
-    if shared.read(task, |stored| stored.pending_reports(span))? > 0 {
+    if shared.read(task, |stored| stored.pending_reports(interval))? > 0 {
         return Ok(false);
     }
-    let Some(drained) = shared.change(task, move |stored, task| drain(stored, task, span)).await? else {
+    let Some(drained) = shared.change(task, move |stored, task| drain(stored, task, interval)).await? else {
         return Ok(false);
     };
     let ending = ask_helper(shared, task, drained).await?;
     let state = ending.state;
-    shared.change(task, move |stored, _| ending.store(stored, &id, span)).await?;
+    shared.change(task, move |stored, _| ending.store(stored, &id, interval)).await?;
     shared.metrics.add(Name::Collections, state.word(), 1);
     Ok(true)
 }
 
 /// Asks the helper for its share, which decides how the job ends.
 async fn ask_helper(shared: &Shared, task: &Task, drained: Drained) -> Result<Ending> {
-    match drained.share_request()?.send(shared, task).await {
+    match drained.share_call(task).send(shared, task).await {
         Ok(answer) => Ok(Ending { state: CollectionState::Finished, detail: drained.result(&answer)? }),
         Err(PeerError::Refused(kind)) => {
-            tracing::error!(task = %task.id(), reason = kind.description(), "the helper refuses a batch");
-            Ok(Ending { state: CollectionState::Failed, detail: kind.type_uri().as_bytes().to_vec() })
+            tracing::error!(task = %task.id(), reason = kind.title(), "the helper refuses a batch");
+            Ok(Ending { state: CollectionState::Failed, detail: kind.uri().as_bytes().to_vec() })
         }
         Err(PeerError::Rejected(text) | PeerError::Passing(_, text)) => {
             shared.metrics.add(Name::PeerFailures, "aggregate-share", 1);
@@ -204,59 +214,50 @@ async fn ask_helper(shared: &Shared, task: &Task, drained: Drained) -> Result<En
 
 /// A batch that is complete, and the leader's share of it.
 struct Drained {
-    span: Span,
+    interval: BatchInterval,
     batch: Batch,
-    covered: Span,
-    leader_share: HpkeCiphertext,
+    covered: BatchInterval,
+    leader_share: SealedShare,
 }
 
 impl Drained {
     /// The call for the helper's share of the batch.
-    fn share_request(&self) -> Result<Call> {
-        let selector = BatchSelector::new_time_interval(self.span.interval()?);
-        let request = AggregateShareReq::new(selector, Vec::new(), self.batch.reports, self.batch.checksum);
-        Ok(Call {
-            method: reqwest::Method::POST,
-            path: "aggregate_shares".to_owned(),
-            media_type: AggregateShareReq::<TimeInterval>::MEDIA_TYPE,
-            body: encode(&request),
-            answer_type: AggregateShare::MEDIA_TYPE,
-        })
+    fn share_call(&self, task: &Task) -> Call {
+        let Batch { reports, checksum, .. } = self.batch;
+        let request = AggregateShareRequest { interval: self.interval, reports, checksum };
+        let endpoint = Endpoint::AGGREGATE_SHARE;
+        Call { path: endpoint.of_task(task.id()), endpoint, body: request.to_bytes() }
     }
 
     /// What the collector gets, with the helper's share.
     fn result(self, answer: &[u8]) -> Result<Vec<u8>> {
-        let helper = AggregateShare::get_decoded(answer)
-            .map_err(|_| Error::unreachable("the helper's share does not decode"))?;
-        Ok(encode(&Collection::<TimeInterval>::new(
-            PartialBatchSelector::new_time_interval(),
-            self.batch.reports,
-            self.covered.interval()?,
-            self.leader_share,
-            helper.encrypted_aggregate_share().clone(),
-        )))
+        let AggregateShareAnswer(helper_share) = AggregateShareAnswer::from_bytes(answer)
+            .ok_or_else(|| Error::unreachable("the helper's share does not decode"))?;
+        let (reports, interval, leader_share) = (self.batch.reports, self.covered, self.leader_share);
+        Ok(CollectionAnswer { reports, interval, leader_share, helper_share }.into_bytes())
     }
 }
 
 /// Makes the leader's share of a batch once nothing of it is pending, or finds the one that was made before.
-fn drain(stored: TaskStore<'_>, task: &Task, span: Span) -> ChangeResult<Option<Drained>> {
-    if stored.pending_reports(span)? > 0 {
+fn drain(stored: TaskStore<'_>, task: &Task, interval: BatchInterval) -> ChangeResult<Option<Drained>> {
+    if stored.pending_reports(interval)? > 0 {
         return Ok(None);
     }
     let precision = task.parameters().time_precision;
-    let (batch, covered) = stored.total(&task.vdaf, span, precision)?;
-    let leader_share = match stored.sealed_share(span)? {
-        Some(bytes) => HpkeCiphertext::get_decoded(&bytes).map_err(StoreError::broken)?,
-        None => seal_share(stored, task, span, &batch)?,
+    let (batch, covered) = stored.total(&task.vdaf, interval, precision)?;
+    let leader_share = match stored.sealed_share(interval)? {
+        Some(bytes) => {
+            SealedShare::from_bytes(&bytes).ok_or_else(|| StoreError::broken("a sealed share is damaged"))?
+        }
+        None => seal_share(stored, task, interval, &batch)?,
     };
-    Ok(Some(Drained { span, batch, covered, leader_share }))
+    Ok(Some(Drained { interval, batch, covered, leader_share }))
 }
 
 /// Made and stored in one change: all that a collector can ever see is this share, with the noise drawn for it.
-fn seal_share(stored: TaskStore<'_>, task: &Task, span: Span, batch: &Batch) -> ChangeResult<HpkeCiphertext> {
-    let interval = span.interval().map_err(StoreError::broken)?;
+fn seal_share(stored: TaskStore<'_>, task: &Task, interval: BatchInterval, batch: &Batch) -> ChangeResult<SealedShare> {
     let share = share::seal(&task.definition, interval, batch.sum.clone()).map_err(StoreError::broken)?;
-    stored.keep_sealed_share(span, Some(&encode(&share)))?;
+    stored.keep_sealed_share(interval, Some(&share.to_bytes()))?;
     Ok(share)
 }
 
@@ -267,14 +268,14 @@ struct Ending {
 }
 
 impl Ending {
-    fn store(&self, stored: TaskStore<'_>, id: &CollectionJobId, span: Span) -> ChangeResult<()> {
+    fn store(&self, stored: TaskStore<'_>, id: &CollectionJobId, interval: BatchInterval) -> ChangeResult<()> {
         if let Some(job) = stored.collection_job_in(id, CollectionState::Draining)? {
             stored.set_collection_state(&job, self.state, Some(&self.detail))?;
         }
         // From now on the result holds the share, or nobody gets it.
-        stored.keep_sealed_share(span, None)?;
+        stored.keep_sealed_share(interval, None)?;
         if self.state == CollectionState::Finished {
-            stored.forget_sums(span)?;
+            stored.forget_sums(interval)?;
         }
         Ok(())
     }

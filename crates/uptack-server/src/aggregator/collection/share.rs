@@ -6,19 +6,19 @@
 
 use uptack::OsCoins;
 use uptack_dap::{
-    protocol::{self, HpkeCiphertext, Interval, Sum},
+    protocol::{self, BatchInterval, SealedShare, Sum},
     task::AggregatorTask,
 };
 
 /// This aggregator's share of a batch as it leaves: with this aggregator's noise, if the task has any, and sealed to the
 /// collector.
-pub(crate) fn seal(task: &AggregatorTask, interval: Interval, mut sum: Sum) -> uptack_dap::Result<HpkeCiphertext> {
+pub(crate) fn seal(task: &AggregatorTask, interval: BatchInterval, mut sum: Sum) -> uptack_dap::Result<SealedShare> {
     let parameters = &task.parameters;
     if let Some(noise) = &parameters.noise {
         sum.add_noise(&noise.draw_many(parameters.vdaf.length(), &mut OsCoins)?);
     }
     let collector = &task.collector_hpke_config;
-    protocol::seal_aggregate_share(collector, task.role.to_dap(), &parameters.task_id, interval, &sum)
+    protocol::seal_sum(collector, task.role, &parameters.task_id, interval, &sum)
 }
 
 #[cfg(test)]

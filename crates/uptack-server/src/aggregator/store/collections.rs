@@ -4,14 +4,14 @@ use rusqlite::{
     Row, params,
     types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, ValueRef},
 };
-use uptack_dap::protocol::CollectionJobId;
+use uptack_dap::protocol::{BatchInterval, CollectionJobId};
 
-use super::{Span, SqlResult, StoreResult, TaskStore, read_job_id};
+use super::{SqlResult, StoreResult, TaskStore, damaged, read_job_id, read_u64};
 
 /// A collector's request for a batch.
 pub(crate) struct CollectionJob {
     pub(crate) id: CollectionJobId,
-    pub(crate) span: Span,
+    pub(crate) interval: BatchInterval,
     pub(crate) state: CollectionState,
     /// The result of a finished job, the problem type of a failed one.
     pub(crate) detail: Option<Vec<u8>>,
@@ -20,7 +20,7 @@ pub(crate) struct CollectionJob {
 impl CollectionJob {
     /// From the columns `job_id`, `start`, `finish`, `state` and `detail`.
     fn from_row(row: &Row<'_>) -> SqlResult<Self> {
-        Ok(Self { id: read_job_id(row)?, span: Span::from_row(row)?, state: row.get(3)?, detail: row.get(4)? })
+        Ok(Self { id: read_job_id(row)?, interval: read_interval(row)?, state: row.get(3)?, detail: row.get(4)? })
     }
 }
 
@@ -67,6 +67,12 @@ impl FromSql for CollectionState {
     }
 }
 
+/// From the columns `start` and `finish`.
+fn read_interval(row: &Row<'_>) -> SqlResult<BatchInterval> {
+    let (start, finish) = (read_u64(row, "start")?, read_u64(row, "finish")?);
+    BatchInterval::new(start, finish).ok_or_else(|| damaged(1, "start"))
+}
+
 /// How an interval relates to those that were released before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Overlap {
@@ -100,8 +106,8 @@ impl TaskStore<'_> {
     }
 
     /// Stores a new job, which waits.
-    pub(crate) fn insert_collection(self, id: &CollectionJobId, span: Span) -> StoreResult<()> {
-        let [task, start, finish] = self.within(span);
+    pub(crate) fn insert_collection(self, id: &CollectionJobId, interval: BatchInterval) -> StoreResult<()> {
+        let [task, start, finish] = self.within(interval);
         self.run(
             "INSERT INTO collection_jobs VALUES (?1, ?2, ?3, ?4, ?5, NULL)",
             params![task, id.as_ref(), start, finish, CollectionState::Waiting],
@@ -134,10 +140,10 @@ impl TaskStore<'_> {
         Ok(self.prepare(statement)?.exists([self.task, time as i64])?)
     }
 
-    pub(crate) fn overlap(self, interval: Span) -> StoreResult<Overlap> {
+    pub(crate) fn overlap(self, interval: BatchInterval) -> StoreResult<Overlap> {
         let statement = "SELECT start, finish FROM collected
                          WHERE task = ?1 AND start < ?3 AND finish > ?2 LIMIT 1";
-        let other = self.find(statement, self.within(interval), Span::from_row)?;
+        let other = self.find(statement, self.within(interval), read_interval)?;
         Ok(match other {
             None => Overlap::None,
             Some(other) if other == interval => Overlap::Same,
@@ -146,18 +152,18 @@ impl TaskStore<'_> {
     }
 
     /// Leader: marks an interval as released: from now on it takes no report.
-    pub(crate) fn close(self, interval: Span) -> StoreResult<()> {
+    pub(crate) fn close(self, interval: BatchInterval) -> StoreResult<()> {
         self.run("INSERT INTO collected VALUES (?1, ?2, ?3, NULL, NULL)", self.within(interval))
     }
 
     /// The leader's own sealed share of an interval that is being released, if it has been made.
-    pub(crate) fn sealed_share(self, interval: Span) -> StoreResult<Option<Vec<u8>>> {
+    pub(crate) fn sealed_share(self, interval: BatchInterval) -> StoreResult<Option<Vec<u8>>> {
         let statement = "SELECT response FROM collected WHERE task = ?1 AND start = ?2 AND finish = ?3";
         self.get(statement, self.within(interval), |row| row.get(0))
     }
 
     /// Keeps the leader's own sealed share of an interval that is being released, or forgets it.
-    pub(crate) fn keep_sealed_share(self, interval: Span, share: Option<&[u8]>) -> StoreResult<()> {
+    pub(crate) fn keep_sealed_share(self, interval: BatchInterval, share: Option<&[u8]>) -> StoreResult<()> {
         let [task, start, finish] = self.within(interval);
         self.run(
             "UPDATE collected SET response = ?4 WHERE task = ?1 AND start = ?2 AND finish = ?3",
@@ -166,14 +172,19 @@ impl TaskStore<'_> {
     }
 
     /// Helper: marks an interval as released, and keeps the answer with the digest of the request.
-    pub(crate) fn keep_share_answer(self, interval: Span, request: &[u8; 32], answer: &[u8]) -> StoreResult<()> {
+    pub(crate) fn keep_share_answer(
+        self,
+        interval: BatchInterval,
+        request: &[u8; 32],
+        answer: &[u8],
+    ) -> StoreResult<()> {
         let [task, start, finish] = self.within(interval);
         let statement = "INSERT INTO collected VALUES (?1, ?2, ?3, ?4, ?5)";
         self.run(statement, params![task, start, finish, request, answer])
     }
 
     /// Helper: the answer to an earlier request with this digest.
-    pub(crate) fn share_answer(self, interval: Span, request: &[u8; 32]) -> StoreResult<Option<Vec<u8>>> {
+    pub(crate) fn share_answer(self, interval: BatchInterval, request: &[u8; 32]) -> StoreResult<Option<Vec<u8>>> {
         let [task, start, finish] = self.within(interval);
         let statement = "SELECT response FROM collected
                          WHERE task = ?1 AND start = ?2 AND finish = ?3 AND request = ?4";

@@ -37,7 +37,7 @@ mod layout;
 mod reports;
 mod tasks;
 
-pub(crate) use batches::{Additions, Batch, Span};
+pub(crate) use batches::{Additions, Batch};
 pub(crate) use collections::{CollectionJob, CollectionState, Overlap};
 pub(crate) use jobs::{AnsweredJob, Job};
 use layout::DATABASE;

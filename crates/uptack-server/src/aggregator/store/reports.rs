@@ -2,7 +2,7 @@
 
 use rusqlite::{Row, params};
 use uptack_dap::{
-    protocol::{Decode, HpkeCiphertext, ReportId, encode},
+    protocol::{ReportHeader, ReportId, SealedShare},
     signed::PublicKey,
 };
 
@@ -11,11 +11,10 @@ use crate::error::Result;
 
 /// A report as it waits for aggregation: the leader's share opened, the helper's sealed.
 pub(crate) struct QueuedReport {
-    pub(crate) id: ReportId,
-    pub(crate) time: u64,
+    pub(crate) header: ReportHeader,
     pub(crate) public_share: Vec<u8>,
     pub(crate) leader_share: Vec<u8>,
-    pub(crate) helper_share: HpkeCiphertext,
+    pub(crate) helper_share: SealedShare,
 }
 
 impl QueuedReport {
@@ -25,7 +24,7 @@ impl QueuedReport {
             bytes.extend((part.len() as u32).to_be_bytes());
             bytes.extend(part);
         }
-        bytes.extend(encode(&self.helper_share));
+        bytes.extend(self.helper_share.to_bytes());
         bytes
     }
 
@@ -34,11 +33,10 @@ impl QueuedReport {
         let (public_share, rest) = split_field(content)?;
         let (leader_share, rest) = split_field(rest)?;
         Some(Self {
-            id: ReportId::try_from(id).ok()?,
-            time,
+            header: ReportHeader { id: ReportId::try_from(id).ok()?, time },
             public_share: public_share.to_vec(),
             leader_share: leader_share.to_vec(),
-            helper_share: HpkeCiphertext::get_decoded(rest).ok()?,
+            helper_share: SealedShare::from_bytes(rest)?,
         })
     }
 }
@@ -72,23 +70,23 @@ impl Store {
 
 impl TaskStore<'_> {
     /// Leader: takes a report's id for the report with this digest.
-    pub(crate) fn claim_id(self, id: &ReportId, time: u64, digest: &[u8; 32]) -> StoreResult<ClaimedId> {
+    pub(crate) fn claim_id(self, report: &ReportHeader, digest: &[u8; 32]) -> StoreResult<ClaimedId> {
         let added = self.execute(
             "INSERT OR IGNORE INTO report_ids VALUES (?1, ?2, ?3, ?4)",
-            params![self.task, id.as_ref(), time as i64, digest],
+            params![self.task, report.id.as_ref(), report.time as i64, digest],
         )?;
         if added > 0 {
             return Ok(ClaimedId::New);
         }
         let statement = "SELECT digest FROM report_ids WHERE task = ?1 AND report_id = ?2";
-        let stored: Vec<u8> = self.get(statement, params![self.task, id.as_ref()], |row| row.get(0))?;
+        let stored: Vec<u8> = self.get(statement, params![self.task, report.id.as_ref()], |row| row.get(0))?;
         Ok(if stored == digest { ClaimedId::Repeated } else { ClaimedId::Taken })
     }
 
     /// Helper: marks a report as seen; false if it was seen before.
-    pub(crate) fn mark_seen(self, id: &ReportId, time: u64) -> StoreResult<bool> {
+    pub(crate) fn mark_seen(self, report: &ReportHeader) -> StoreResult<bool> {
         let statement = "INSERT OR IGNORE INTO report_ids VALUES (?1, ?2, ?3, NULL)";
-        Ok(self.execute(statement, params![self.task, id.as_ref(), time as i64])? > 0)
+        Ok(self.execute(statement, params![self.task, report.id.as_ref(), report.time as i64])? > 0)
     }
 
     /// Uses up an enrolled owner's one report in the task for this report; false if another report has used it.
@@ -104,7 +102,7 @@ impl TaskStore<'_> {
     pub(crate) fn enqueue(self, report: &QueuedReport) -> StoreResult<()> {
         self.run(
             "INSERT INTO reports(task, report_id, time, content) VALUES (?1, ?2, ?3, ?4)",
-            params![self.task, report.id.as_ref(), report.time as i64, report.content()],
+            params![self.task, report.header.id.as_ref(), report.header.time as i64, report.content()],
         )
     }
 

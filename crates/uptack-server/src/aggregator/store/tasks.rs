@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension, params};
 use uptack_dap::{
-    protocol::{self, HpkePrivateKey, TaskId, encode},
+    protocol::{self, HpkePrivateKey, TaskId},
     task::{self, AggregatorTask},
 };
 
@@ -71,7 +71,7 @@ impl Store {
             let keypair = protocol::generate_keypair(id);
             connection.execute(
                 "INSERT INTO hpke_keys(id, config, private_key, created) VALUES (?1, ?2, ?3, ?4)",
-                params![id, encode(keypair.config()), keypair.private_key().as_ref(), now as i64],
+                params![id, keypair.config_bytes(), keypair.private_key().as_ref(), now as i64],
             )?;
             Ok(())
         })

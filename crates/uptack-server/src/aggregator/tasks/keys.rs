@@ -5,7 +5,7 @@
 //! acknowledged report becomes unreadable; then it is deleted.
 
 use std::collections::HashMap;
-use uptack_dap::protocol::{Decode, HpkeConfig, HpkeConfigId, HpkeKeypair};
+use uptack_dap::protocol::HpkeKeypair;
 
 use crate::{
     aggregator::store::Store,
@@ -15,7 +15,7 @@ use crate::{
 /// All keys that open reports.
 #[derive(Clone)]
 pub(crate) struct Keys {
-    current: HpkeConfig,
+    current: HpkeKeypair,
     created: u64,
     by_id: HashMap<u8, HpkeKeypair>,
 }
@@ -41,7 +41,7 @@ impl Keys {
         Self::read(store)?.ok_or_else(|| Error::environment("no key is left"))
     }
 
-    pub(crate) fn current(&self) -> &HpkeConfig {
+    pub(crate) fn current(&self) -> &HpkeKeypair {
         &self.current
     }
 
@@ -49,21 +49,20 @@ impl Keys {
         self.created
     }
 
-    pub(crate) fn find(&self, id: &HpkeConfigId) -> Option<&HpkeKeypair> {
-        self.by_id.get(&u8::from(*id))
+    pub(crate) fn find(&self, id: u8) -> Option<&HpkeKeypair> {
+        self.by_id.get(&id)
     }
 
     fn read(store: &Store) -> Result<Option<Self>> {
         let mut by_id = HashMap::new();
         let mut current = None;
         for key in store.keys()? {
-            let config =
-                HpkeConfig::get_decoded(&key.config).map_err(|_| Error::environment("a stored key is damaged"))?;
+            let keypair = HpkeKeypair::from_bytes(&key.config, key.private_key)
+                .ok_or_else(|| Error::environment("a stored key is damaged"))?;
             if key.is_current {
-                current = Some((config.clone(), key.created));
+                current = Some((keypair.clone(), key.created));
             }
-            let id = u8::from(*config.id());
-            by_id.insert(id, HpkeKeypair::new(config, key.private_key));
+            by_id.insert(keypair.id(), keypair);
         }
         Ok(current.map(|(current, created)| Self { current, created, by_id }))
     }
@@ -80,7 +79,7 @@ mod tests {
         let store = Store::open(directory.path(), AggregatorRole::Leader, None).unwrap();
         let first = Keys::load(&store, 100).await.unwrap();
         let again = Keys::load(&store, 150).await.unwrap();
-        assert_eq!(first.current(), again.current());
+        assert_eq!(first.current().config(), again.current().config());
         let second = Keys::rotate(&store, 200).await.unwrap();
         assert_ne!(first.current().id(), second.current().id());
         assert!(second.find(first.current().id()).is_some());
@@ -88,6 +87,6 @@ mod tests {
         assert!(kept.find(first.current().id()).is_some());
         let purged = Keys::purge(&store, 201).await.unwrap();
         assert!(purged.find(first.current().id()).is_none());
-        assert_eq!(purged.current(), second.current());
+        assert_eq!(purged.current().config(), second.current().config());
     }
 }

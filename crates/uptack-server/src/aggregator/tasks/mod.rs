@@ -9,7 +9,7 @@ pub(crate) mod pair_secret;
 
 use tokio::sync::{Notify, watch};
 use uptack_dap::{
-    protocol::{DapProblemType, TaskId, Vdaf},
+    protocol::{ProblemType, TaskId, Vdaf},
     task::{AggregatorTask, TaskParameters},
 };
 
@@ -57,12 +57,12 @@ impl Task {
         &self.definition.parameters
     }
 
-    pub(crate) fn problem(&self, kind: DapProblemType) -> Problem {
+    pub(crate) fn problem(&self, kind: ProblemType) -> Problem {
         Problem::dap(kind, self.id())
     }
 
     /// The time below which no more reports are taken; refused if the task has been removed.
     pub(crate) fn floor(&self, stored: TaskStore<'_>) -> ChangeResult<u64, Problem> {
-        stored.floor()?.ok_or_else(|| self.problem(DapProblemType::UnrecognizedTask).into())
+        stored.floor()?.ok_or_else(|| self.problem(ProblemType::UnrecognizedTask).into())
     }
 }

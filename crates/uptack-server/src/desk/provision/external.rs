@@ -4,7 +4,7 @@ use reqwest::{Method, RequestBuilder, Response};
 use std::path::{Path, PathBuf};
 use uptack_dap::{
     http_client, private,
-    protocol::{DapProblemType, TaskId},
+    protocol::{ProblemType, TaskId},
     signed::SignedCard,
     task::{self, AggregatorRole, CollectorTask, TaskParameters},
 };
@@ -95,7 +95,7 @@ impl Server {
         let body = http_client::body(&self.role.to_string(), response).await?;
         match problem_type(&body) {
             // Removed by an earlier call whose answer did not arrive.
-            Some(DapProblemType::UnrecognizedTask) => Ok(()),
+            Some(ProblemType::UnrecognizedTask) => Ok(()),
             _ => Err(Error::unreachable(format!(
                 "the {} answers {} to the removal of a task",
                 self.role,

@@ -2,7 +2,10 @@
 
 use rand::{Rng, SeedableRng, rngs::StdRng, seq::SliceRandom};
 use std::path::Path;
-use uptack_server::fuzzing::{TARGETS, samples};
+
+#[path = "../../../../../fuzz/net/decoders.rs"]
+mod decoders;
+use decoders::{TARGETS, samples};
 
 fn corpus(target: &str) -> Vec<Vec<u8>> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/net/corpus").join(target);

@@ -1,7 +1,7 @@
-//! Entry points for fuzzing: everything that decodes what came from the network or from a file.
+//! Everything that decodes bytes from the network or from a file, for the fuzz targets and for the ordinary tests.
 //!
-//! Each takes any bytes. None may panic, and where a message decodes, it encodes to the same bytes
-//! again: otherwise two parties could read one message differently. Not part of the interface.
+//! Each function takes any bytes. None may panic, and a message that decodes must encode to the same bytes
+//! again: otherwise two parties could read one message differently.
 
 use uptack::{
     card::{Aggregators, Card},
@@ -16,18 +16,14 @@ use uptack_dap::{
     task::{self, AggregatorRole, AggregatorTask, CollectorTask, TaskParameters, TaskSet},
     token::{Token, TokenHash},
 };
+use uptack_server::aggregator::{self, Admission, CardDefinition, Definition, PairSecret};
 use url::Url;
 
-use crate::{
-    aggregator,
-    aggregator::{Admission, CardDefinition, Definition, PairSecret},
-};
-
 /// One kind of input.
-pub type Target = (&'static str, fn(&[u8]));
+pub(super) type Target = (&'static str, fn(&[u8]));
 
 /// Every kind of input.
-pub const TARGETS: [Target; 5] = [
+pub(super) const TARGETS: [Target; 5] = [
     ("messages", protocol::messages),
     ("shares", protocol::shares),
     ("ciphertexts", protocol::ciphertexts),
@@ -36,7 +32,7 @@ pub const TARGETS: [Target; 5] = [
 ];
 
 /// Task definitions, cards, and what they are made of.
-pub fn task_files(data: &[u8]) {
+pub(super) fn task_files(data: &[u8]) {
     let _ = task::parse_aggregator_task(data);
     let _ = serde_json::from_slice::<AggregatorTask>(data);
     let _ = serde_json::from_slice::<CollectorTask>(data);
@@ -74,7 +70,7 @@ fn parse_text(text: &str) {
 }
 
 /// What clients store to send again, and what the leader stores to aggregate later.
-pub fn stored(data: &[u8]) {
+pub(super) fn stored(data: &[u8]) {
     if let Ok(report) = SealedReport::from_bytes(data.to_vec()) {
         assert_eq!(report.as_bytes(), data);
     }
@@ -82,7 +78,7 @@ pub fn stored(data: &[u8]) {
 }
 
 /// Valid inputs of every target, to start from.
-pub fn samples() -> Vec<(&'static str, Vec<u8>)> {
+pub(super) fn samples() -> Vec<(&'static str, Vec<u8>)> {
     let files = sample_files().into_iter().map(|input| ("task_files", input));
     let reports = [("stored", protocol::report())];
     protocol::samples().into_iter().chain(files).chain(reports).collect()
