@@ -42,7 +42,7 @@ pub enum Schedule {
 
 impl Schedule {
     /// The body of a request to open a card's queries.
-    fn request(self, card: &Card) -> String {
+    pub fn opening_request(self, card: &Card) -> String {
         let request = match self {
             Self::Once { seconds } => json!({"card": card, "seconds": seconds}),
             Self::Series { every, times } => json!({"card": card, "every": every, "times": times}),
@@ -139,7 +139,7 @@ impl Client {
     /// Like [`open`](Self::open), with the caller's own key, for programs that repeat the request after a restart: the same
     /// card, schedule and key open the same queries, and nothing more.
     pub async fn open_by_key(&self, card: &Card, schedule: Schedule, key: &Token) -> Result<Opened> {
-        let body = schedule.request(card);
+        let body = schedule.opening_request(card);
         for pause in PAUSES {
             match self.post_queries(&body, key).await {
                 Err(error) if error.is_unreachable() => {

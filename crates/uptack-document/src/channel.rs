@@ -133,9 +133,9 @@ pub struct AlgebraDocument<'a> {
     algebra: String,
 }
 
-/// A crowd, and the standard deviation of the solution in it.
+/// The standard deviation of the solution in a crowd.
 #[derive(Clone, Copy, Debug)]
-pub struct Crowd {
+pub struct PredictedSd {
     /// The number of owners.
     pub owners: u64,
     /// How many of them would say yes.
@@ -144,7 +144,7 @@ pub struct Crowd {
     pub sd: f64,
 }
 
-impl Crowd {
+impl PredictedSd {
     /// The crowd that was asked about, if both its numbers are known and YES can be solved for.
     pub fn of(
         solution: Option<&Solution>,
@@ -164,7 +164,12 @@ impl Crowd {
 
 impl<'a> AlgebraDocument<'a> {
     /// What is known about a program; `channel` is its compiled channel.
-    pub fn new(program: &Program, channel: &'a Channel, solution: Option<&Solution>, crowd: Option<&Crowd>) -> Self {
+    pub fn new(
+        program: &Program,
+        channel: &'a Channel,
+        solution: Option<&Solution>,
+        crowd: Option<&PredictedSd>,
+    ) -> Self {
         Self {
             channel: ChannelDocument::new(program.mechanism().to_string(), channel),
             solution: solution.map(|solution| solution_json(solution, crowd)),
@@ -179,7 +184,7 @@ fn nested_json(program: &Program) -> Vec<Value> {
     program.nested().iter().map(|(term, whole)| json!({"term": term, "in": whole})).collect()
 }
 
-fn solution_json(solution: &Solution, crowd: Option<&Crowd>) -> Value {
+fn solution_json(solution: &Solution, crowd: Option<&PredictedSd>) -> Value {
     json!({
         "combination": solution.combination,
         "bins": bins_json(solution),
@@ -194,7 +199,7 @@ fn solution_json(solution: &Solution, crowd: Option<&Crowd>) -> Value {
             "noise": solution.variance_of_noise,
         },
         "noise_from_no": solution.noise_from_no,
-        "crowd": crowd.map(Crowd::json),
+        "crowd": crowd.map(PredictedSd::json),
     })
 }
 

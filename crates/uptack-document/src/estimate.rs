@@ -28,7 +28,7 @@ pub struct EstimateDocument {
 
 /// An estimate by every method.
 #[derive(Clone, Debug)]
-pub struct Solved {
+pub struct Estimates {
     /// The combined estimate, from everything that the tallies show.
     pub estimate: Estimate,
     /// The interval.
@@ -39,7 +39,7 @@ pub struct Solved {
     backward: Option<Backward>,
 }
 
-impl Solved {
+impl Estimates {
     /// Estimates from a tally.
     pub fn of_tally(
         channel: &Channel,

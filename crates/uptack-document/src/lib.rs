@@ -11,11 +11,11 @@ mod plan;
 mod privacy;
 mod wanted;
 
-pub use channel::{AlgebraDocument, ChannelDocument, Crowd, mechanism_from_json};
+pub use channel::{AlgebraDocument, ChannelDocument, PredictedSd, mechanism_from_json};
 pub use error::Error;
-pub use estimate::{EstimateDocument, SimulationDocument, Solved, interval_name};
+pub use estimate::{EstimateDocument, Estimates, SimulationDocument, interval_name};
 pub use plan::{plan_charts, plan_json, plan_sheet, sheet_points};
 pub use privacy::{
-    AuditDocument, ForeignDocument, PrivacyCard, check_holds, repeated_json, verification_json, views_json,
+    AuditDocument, ForeignDocument, PrivacyDocument, check_holds, repeated_json, verification_json, views_json,
 };
 pub use wanted::{LinkedLimit, PlanError, Purpose, Solvable, TrustWanted, Wanted};

@@ -9,7 +9,7 @@ use uptack::{audit, card};
 
 /// Every view of a mechanism, once and repeated, with a statement in words.
 #[derive(Clone, Debug)]
-pub struct PrivacyCard {
+pub struct PrivacyDocument {
     /// The owners who are counted on.
     pub owners: u64,
     /// Which of ε and δ was given.
@@ -22,7 +22,7 @@ pub struct PrivacyCard {
     pub statement: String,
 }
 
-impl PrivacyCard {
+impl PrivacyDocument {
     /// One JSON document.
     pub fn json(&self, mechanism: &str) -> Value {
         let mut document = json!({

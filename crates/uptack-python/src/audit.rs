@@ -7,7 +7,7 @@ use uptack::privacy::{Delta, Epsilon};
 use uptack_document::{AuditDocument, ForeignDocument};
 
 use crate::channel::{PyChannel, read_confidence};
-use crate::failure::{Failure, Result, to_text};
+use crate::failure::{PyFailure, Result, to_text};
 use crate::long_work::{Listener, check_in, counted};
 
 /// Audits the real sampler of a channel, as `uptack audit --json` prints it.
@@ -50,13 +50,13 @@ pub(crate) fn audit_callable(
     progress: Listener<'_>,
 ) -> PyResult<String> {
     let audit = read_audit(claimed, samples, confidence)?;
-    let outputs = audit.listen().map_err(Failure::from)?;
+    let outputs = audit.listen().map_err(PyFailure::from)?;
     let mut interview = Interview { randomizer, outputs, samples, progress };
     match batch {
         Some(size) => interview.ask_in_batches(size.max(1))?,
         None => interview.ask_one_by_one()?,
     }
-    let report = py.detach(|| interview.outputs.report()).map_err(Failure::from)?;
+    let report = py.detach(|| interview.outputs.report()).map_err(PyFailure::from)?;
     to_text(&ForeignDocument::new(name, &audit, &report))
 }
 
@@ -122,8 +122,8 @@ impl Interview<'_> {
     }
 }
 
-fn wrong_number(heard: u64, truths: u64) -> Failure {
-    Failure::request(format!("the randomizer says {heard} things to {truths} truths"))
+fn wrong_number(heard: u64, truths: u64) -> PyFailure {
+    PyFailure::request(format!("the randomizer says {heard} things to {truths} truths"))
         .with_hint("it must return one output for each truth, in their order")
 }
 

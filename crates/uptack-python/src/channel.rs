@@ -6,12 +6,12 @@ use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use uptack::estimate::{Confidence, Estimator, IntervalKind};
 use uptack::{
-    Cell, Channel, Coins, NoiseLaw, Fraction, Mechanism, OsCoins, Output, Sampler, SeededCoins, Sums, Tally,
-    Truth, Truths, algebra, mechanism::Custom, privacy, simulate,
+    Cell, Channel, Coins, Fraction, Mechanism, NoiseLaw, OsCoins, Output, Sampler, SeededCoins, Sums, Tally, Truth,
+    Truths, algebra, mechanism::Custom, privacy, simulate,
 };
-use uptack_document::{ChannelDocument, Solved, mechanism_from_json};
+use uptack_document::{ChannelDocument, Estimates, mechanism_from_json};
 
-use crate::failure::{Failure, Result, to_text};
+use crate::failure::{PyFailure, Result, to_text};
 
 /// A mechanism with its channel.
 #[pyclass(name = "Channel", module = "uptack._core", frozen)]
@@ -152,7 +152,7 @@ impl PyChannel {
             packed.clear();
             chunk.iter().for_each(|&truth| packed.push(Truth::from_bool(truth)));
             let (truths, coins) = (&packed, &mut coins);
-            let cells = py.detach(move || self.draw_chunk(truths, coins)).map_err(Failure::from)?;
+            let cells = py.detach(move || self.draw_chunk(truths, coins)).map_err(PyFailure::from)?;
             drawn.extend_from_slice(&cells);
             py.check_signals()?;
         }
@@ -175,7 +175,7 @@ impl PyChannel {
         let noise = self
             .channel
             .noise()
-            .ok_or_else(|| Failure::request("this mechanism has no noise: all tallies are published as they are"))?;
+            .ok_or_else(|| PyFailure::request("this mechanism has no noise: all tallies are published as they are"))?;
         let sums = match seed {
             None => Sums::of_tally(&tally, noise, &mut OsCoins)?,
             Some(seed) => seeded_sums(&tally, noise, seed)?,
@@ -202,14 +202,14 @@ impl PyChannel {
         confidence: &str,
         interval: &str,
     ) -> PyResult<String> {
-        let solve = |level, kind| Solved::of_sum(&self.channel, (owners, sum), level, kind);
+        let solve = |level, kind| Estimates::of_sum(&self.channel, (owners, sum), level, kind);
         self.estimate(py, confidence, interval, solve)
     }
 }
 
 impl PyChannel {
     fn estimate_from(&self, py: Python<'_>, tally: &Tally, confidence: &str, interval: &str) -> PyResult<String> {
-        self.estimate(py, confidence, interval, |level, kind| Solved::of_tally(&self.channel, tally, level, kind))
+        self.estimate(py, confidence, interval, |level, kind| Estimates::of_tally(&self.channel, tally, level, kind))
     }
 
     /// An estimate at the confidence and with the interval that are asked for.
@@ -218,10 +218,10 @@ impl PyChannel {
         py: Python<'_>,
         confidence: &str,
         interval: &str,
-        solve: impl FnOnce(Confidence, IntervalKind) -> Result<Solved, uptack::Error> + Send,
+        solve: impl FnOnce(Confidence, IntervalKind) -> Result<Estimates, uptack::Error> + Send,
     ) -> PyResult<String> {
         let (level, kind) = (read_confidence(confidence)?, read_interval(interval)?);
-        let solved = py.detach(|| solve(level, kind)).map_err(Failure::from)?;
+        let solved = py.detach(|| solve(level, kind)).map_err(PyFailure::from)?;
         to_text(&solved.document(self.mechanism.to_string(), level))
     }
 }
@@ -250,7 +250,7 @@ fn seeded_sums(tally: &Tally, noise: &NoiseLaw, seed: u64) -> Result<Sums, uptac
 
 fn read_tally(text: &str) -> Result<Tally> {
     serde_json::from_str(text).map_err(|error| {
-        Failure::request(format!("not a tally: {error}"))
+        PyFailure::request(format!("not a tally: {error}"))
             .with_hint("a tally is a dict such as {\"answers\": [{\"1\": 260, \"0\": 240, \"⊥\": 500}]}")
     })
 }
@@ -271,7 +271,7 @@ fn new_seed() -> Result<u64, uptack::Error> {
 pub(crate) fn read_confidence(text: &str) -> Result<Confidence> {
     let level: Fraction = text.parse()?;
     Confidence::of_miss(level.complement().to_f64()).map_err(|_| {
-        Failure::request(format!("confidence: {level} is not between 0 and 1 - 1e-12"))
+        PyFailure::request(format!("confidence: {level} is not between 0 and 1 - 1e-12"))
             .with_hint("write 0.95 or \"95%\"")
     })
 }
@@ -283,7 +283,7 @@ pub(crate) fn read_interval(name: &str) -> Result<IntervalKind> {
             .map(|kind| (uptack_document::interval_name(kind), kind))
             .into();
     kinds.get(name).copied().ok_or_else(|| {
-        Failure::request(format!("interval: `{}` is not a kind of interval", name.escape_debug()))
+        PyFailure::request(format!("interval: `{}` is not a kind of interval", name.escape_debug()))
             .with_hint("it is auto, exact, mid-p or score")
     })
 }

@@ -9,7 +9,7 @@ use uptack_eval::evaluation::Evaluation;
 use uptack_eval::settings::{Settings, Watch};
 use uptack_eval::traffic::{self, Traffic};
 
-use crate::failure::{Failure, to_text};
+use crate::failure::{PyFailure, to_text};
 use crate::long_work::{Listener, followed};
 
 /// All rows, as `uptack evaluate --json` prints them; without data, of generated traffic.
@@ -25,11 +25,11 @@ pub(crate) fn evaluate(
     progress: Listener<'_>,
 ) -> PyResult<String> {
     if factors.is_empty() || factors.contains(&0) {
-        return Err(Failure::request("factors: give at least one, of 1 or more").into());
+        return Err(PyFailure::request("factors: give at least one, of 1 or more").into());
     }
     let traffic = match data {
-        None => traffic::generate(seed).map_err(Failure::from)?,
-        Some(path) => Traffic::read(File::open(path)?, at).map_err(Failure::from)?,
+        None => traffic::generate(seed).map_err(PyFailure::from)?,
+        Some(path) => Traffic::read(File::open(path)?, at).map_err(PyFailure::from)?,
     };
     let settings = Settings { factors, trials, seed, ..Settings::default() };
     to_text(&run(py, traffic, settings, progress)?.json())

@@ -6,16 +6,16 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
 /// The result of what Python calls.
-pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
+pub(crate) type Result<T, E = PyFailure> = std::result::Result<T, E>;
 
 /// What went wrong, in the terms of `uptack.UptackError`.
-pub(crate) struct Failure {
+pub(crate) struct PyFailure {
     kind: &'static str,
     message: String,
     hint: Option<String>,
 }
 
-impl Failure {
+impl PyFailure {
     /// An argument or a request at fault.
     pub(crate) fn request(message: impl Into<String>) -> Self {
         Self { kind: "request", message: message.into(), hint: None }
@@ -30,7 +30,7 @@ impl Failure {
     }
 }
 
-impl From<uptack::Error> for Failure {
+impl From<uptack::Error> for PyFailure {
     fn from(error: uptack::Error) -> Self {
         let kind = match () {
             () if error.is_syntax() => "syntax",
@@ -46,7 +46,7 @@ impl From<uptack::Error> for Failure {
     }
 }
 
-impl From<uptack_document::Error> for Failure {
+impl From<uptack_document::Error> for PyFailure {
     fn from(error: uptack_document::Error) -> Self {
         match error {
             uptack_document::Error::Library(error) => error.into(),
@@ -55,20 +55,20 @@ impl From<uptack_document::Error> for Failure {
     }
 }
 
-impl From<uptack_dap::Error> for Failure {
+impl From<uptack_dap::Error> for PyFailure {
     fn from(error: uptack_dap::Error) -> Self {
         Self::new("card", error, None)
     }
 }
 
-impl From<uptack_eval::Error> for Failure {
+impl From<uptack_eval::Error> for PyFailure {
     fn from(error: uptack_eval::Error) -> Self {
         Self::new("input", &error, error.hint())
     }
 }
 
-impl From<Failure> for PyErr {
-    fn from(failure: Failure) -> Self {
+impl From<PyFailure> for PyErr {
+    fn from(failure: PyFailure) -> Self {
         Python::attach(|py| {
             let raised = py
                 .import("uptack._errors")

@@ -9,7 +9,7 @@ use std::time::Duration;
 use pyo3::prelude::*;
 use uptack::Progress;
 
-use crate::failure::{Failure, internal};
+use crate::failure::{PyFailure, internal};
 
 /// Time between two checks for signals.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -26,7 +26,7 @@ pub(crate) fn counted<T, E>(
 ) -> PyResult<T>
 where
     T: Send + 'static,
-    E: Into<Failure> + Send + 'static,
+    E: Into<PyFailure> + Send + 'static,
 {
     let progress = Arc::new(Progress::default());
     let (watched, stopped) = (Arc::clone(&progress), Arc::clone(&progress));
@@ -45,7 +45,7 @@ pub(crate) fn followed<T, E>(
 ) -> PyResult<T>
 where
     T: Send + 'static,
-    E: Into<Failure> + Send + 'static,
+    E: Into<PyFailure> + Send + 'static,
 {
     let mut receiver = spawn(work)?;
     loop {
@@ -54,7 +54,7 @@ where
         match outcome {
             Ok(Ok(found)) => {
                 tell(listener, now())?;
-                return found.map_err(|error| PyErr::from(Into::<Failure>::into(error)));
+                return found.map_err(|error| PyErr::from(Into::<PyFailure>::into(error)));
             }
             Ok(Err(_)) | Err(RecvTimeoutError::Disconnected) => return Err(internal("the work ended in a panic")),
             Err(RecvTimeoutError::Timeout) => check_in(py, listener, now()).inspect_err(|_| stop())?,

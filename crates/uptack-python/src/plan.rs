@@ -9,7 +9,7 @@ use uptack::plan::{self, Form, Noise, Over, Solved, Trust, Unknown};
 use uptack_document::{LinkedLimit, PlanError, Purpose, TrustWanted, Wanted, plan_json, plan_sheet, sheet_points};
 
 use crate::channel::PyChannel;
-use crate::failure::{Failure, Result, internal, to_text};
+use crate::failure::{PyFailure, Result, internal, to_text};
 use crate::long_work::{Listener, counted};
 
 /// A plan with everything that its charts and card are made from.
@@ -18,7 +18,7 @@ pub(crate) struct PyPlan {
     outcome: Arc<Solved>,
 }
 
-impl From<PlanError> for Failure {
+impl From<PlanError> for PyFailure {
     fn from(error: PlanError) -> Self {
         const ERROR: &str = "error is the largest standard deviation of the estimate";
         match error {
@@ -47,7 +47,7 @@ fn word<T: Copy>(name: &str, said: &str, words: &[(&str, T)]) -> Result<T> {
     let known = words.iter().find(|(known, _)| *known == said).map(|(_, value)| *value);
     known.ok_or_else(|| {
         let all: Vec<&str> = words.iter().map(|(known, _)| *known).collect();
-        Failure::request(format!("{name}: `{}` is unknown", said.escape_debug()))
+        PyFailure::request(format!("{name}: `{}` is unknown", said.escape_debug()))
             .with_hint(format!("it is one of {}", all.join(", ")))
     })
 }
@@ -107,7 +107,7 @@ fn read_trust(noise: Option<&str>, trust: Option<&str>, linked_epsilon: Option<&
     Ok(TrustWanted {
         noise: optional_word("noise", noise, NOISES)?,
         trust: optional_word("trust", trust, TRUSTS)?,
-        linked: linked.map_err(|words| Failure::request(format!("linked_epsilon: {words}")))?,
+        linked: linked.map_err(|words| PyFailure::request(format!("linked_epsilon: {words}")))?,
     })
 }
 
@@ -151,7 +151,7 @@ impl PyPlan {
         let outcome = Arc::clone(&self.outcome);
         let points = sheet_points(&outcome.request, &outcome.plan);
         counted(py, progress, points, move |progress| {
-            Ok::<_, Failure>(plan_sheet(&outcome.request, &outcome.plan, progress).to_svg())
+            Ok::<_, PyFailure>(plan_sheet(&outcome.request, &outcome.plan, progress).to_svg())
         })
     }
 }

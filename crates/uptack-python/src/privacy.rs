@@ -7,10 +7,10 @@ use uptack::privacy::composition::{Composition, FixedInAdvance, LossDistribution
 use uptack::privacy::{self, Accountant, Delta, Epsilon, Repeated, Target, Views, WorkLimit};
 use uptack::Progress;
 use uptack::{Channel, Mechanism};
-use uptack_document::PrivacyCard;
+use uptack_document::PrivacyDocument;
 
 use crate::channel::PyChannel;
-use crate::failure::{Failure, Result, to_text};
+use crate::failure::{PyFailure, Result, to_text};
 use crate::long_work::{Listener, counted};
 use crate::plan::share;
 
@@ -29,8 +29,8 @@ pub(crate) fn all_views(
     work: u64,
     progress: Listener<'_>,
 ) -> PyResult<String> {
-    let owners = privacy::honest_owners(owners, &share("honest", honest)?).map_err(Failure::from)?;
-    let question = Question { owners, target: target(delta, epsilon)?, limit: WorkLimit::default().times(work) };
+    let owners = privacy::honest_owners(owners, &share("honest", honest)?).map_err(PyFailure::from)?;
+    let question = ReleaseQuestion { owners, target: target(delta, epsilon)?, limit: WorkLimit::default().times(work) };
     let law = channel.channel.clone();
     let all = Views::work(&law, owners, question.limit);
     let card = counted(py, progress, all, move |progress| question.card(&law, repeat, progress))?;
@@ -41,19 +41,19 @@ fn target(delta: Option<f64>, epsilon: Option<f64>) -> Result<Target> {
     match (delta, epsilon) {
         (Some(delta), None) => Ok(Target::Delta(Delta::new(delta)?)),
         (None, Some(epsilon)) => Ok(Target::Epsilon(Epsilon::new(epsilon)?)),
-        _ => Err(Failure::request("give one of delta and epsilon, and not both")),
+        _ => Err(PyFailure::request("give one of delta and epsilon, and not both")),
     }
 }
 
 /// What is asked about releases to a crowd, and how much work the answer may take.
 #[derive(Clone, Copy)]
-struct Question {
+struct ReleaseQuestion {
     owners: u64,
     target: Target,
     limit: WorkLimit,
 }
 
-impl Question {
+impl ReleaseQuestion {
     fn views(&self, law: &Channel, progress: &Arc<Progress>) -> Result<Views, uptack::Error> {
         Views::of_watched(law, self.owners, self.target, self.limit, Some(progress))
     }
@@ -62,16 +62,26 @@ impl Question {
         Ok(privacy::release(law, self.owners)?.with_limit(self.limit).watched(Some(progress)))
     }
 
-    fn card(&self, law: &Channel, repeat: Option<u64>, progress: &Arc<Progress>) -> Result<PrivacyCard, uptack::Error> {
+    fn card(
+        &self,
+        law: &Channel,
+        repeat: Option<u64>,
+        progress: &Arc<Progress>,
+    ) -> Result<PrivacyDocument, uptack::Error> {
         let views = self.views(law, progress)?;
         let accountant = self.accountant(law, progress)?;
         let repeated = repeat.map(|times| Repeated::of(&views, &accountant, self.target, times)).transpose()?;
         let statement = privacy::statement(law, &views, &accountant, repeated.as_ref());
-        Ok(PrivacyCard { owners: self.owners, target: self.target, views, repeated, statement })
+        Ok(PrivacyDocument { owners: self.owners, target: self.target, views, repeated, statement })
     }
 
     /// One mechanism, repeated.
-    fn repeated(&self, law: &Channel, times: u64, progress: &Arc<Progress>) -> Result<Option<Ends>, uptack::Error> {
+    fn repeated(
+        &self,
+        law: &Channel,
+        times: u64,
+        progress: &Arc<Progress>,
+    ) -> Result<Option<LowerAndUpper>, uptack::Error> {
         let views = self.views(law, progress)?;
         let repeated = Repeated::of(&views, &self.accountant(law, progress)?, self.target, times)?;
         Ok(repeated.release.map(|ends| (ends.lower(), ends.upper())))
@@ -79,7 +89,11 @@ impl Question {
 
     /// Different mechanisms. Only the upper end is a claim: the worst crowds of different mechanisms may differ, so nothing
     /// is proved from below.
-    fn composed(&self, parts: &[Part], progress: &Arc<Progress>) -> Result<Option<Ends>, uptack::Error> {
+    fn composed(
+        &self,
+        parts: &[ReleasePart],
+        progress: &Arc<Progress>,
+    ) -> Result<Option<LowerAndUpper>, uptack::Error> {
         let composition = Composition::new(FixedInAdvance::new(self.losses(parts, progress)?)?);
         let pure = pure_epsilon(parts)?;
         Ok(match self.target {
@@ -93,13 +107,17 @@ impl Question {
     }
 
     /// The privacy loss of each part, with its number of repetitions.
-    fn losses(&self, parts: &[Part], progress: &Arc<Progress>) -> Result<Vec<(LossDistribution, u64)>, uptack::Error> {
+    fn losses(
+        &self,
+        parts: &[ReleasePart],
+        progress: &Arc<Progress>,
+    ) -> Result<Vec<(LossDistribution, u64)>, uptack::Error> {
         let smallest = match self.target {
             Target::Delta(delta) => delta.value(),
             Target::Epsilon(_) => SMALLEST_DELTA,
         };
         let all = parts.iter().map(|(_, times)| *times).fold(0_u64, u64::saturating_add);
-        let loss = |(mechanism, times): &Part| {
+        let loss = |(mechanism, times): &ReleasePart| {
             let accountant = self.accountant(&mechanism.channel(), progress)?;
             Ok((privacy::release_loss(&accountant, all, smallest)?, *times))
         };
@@ -111,15 +129,15 @@ impl Question {
 const SMALLEST_DELTA: f64 = 1e-12;
 
 /// A mechanism and how many times it is released.
-type Part = (Mechanism, u64);
+type ReleasePart = (Mechanism, u64);
 
 /// The ends of an enclosure.
-type Ends = (f64, f64);
+type LowerAndUpper = (f64, f64);
 
 /// Releases of several mechanisms to the same owners, each a number of times.
 #[pyclass(name = "Composition", module = "uptack._core", frozen)]
 pub(crate) struct PyComposition {
-    parts: Vec<Part>,
+    parts: Vec<ReleasePart>,
     owners: u64,
     work: u64,
 }
@@ -132,20 +150,20 @@ impl PyComposition {
         let mechanism = |(text, times): (String, u64)| Ok::<_, uptack::Error>((text.parse::<Mechanism>()?, times));
         let parts = parts.into_iter().map(mechanism).collect::<Result<Vec<_>, _>>()?;
         if parts.is_empty() || parts.iter().any(|(_, times)| *times == 0) {
-            return Err(Failure::request("there is nothing to compose").with_hint("give at least one channel"));
+            return Err(PyFailure::request("there is nothing to compose").with_hint("give at least one channel"));
         }
         Ok(Self { parts, owners, work })
     }
 
     /// The enclosure of ε at a δ; none where there is no guarantee.
     #[pyo3(signature = (delta, progress=None))]
-    fn epsilon(&self, py: Python<'_>, delta: f64, progress: Listener<'_>) -> PyResult<Option<Ends>> {
+    fn epsilon(&self, py: Python<'_>, delta: f64, progress: Listener<'_>) -> PyResult<Option<LowerAndUpper>> {
         self.enclosure(py, target(Some(delta), None)?, progress)
     }
 
     /// The enclosure of δ at an ε.
     #[pyo3(signature = (epsilon, progress=None))]
-    fn delta(&self, py: Python<'_>, epsilon: f64, progress: Listener<'_>) -> PyResult<Option<Ends>> {
+    fn delta(&self, py: Python<'_>, epsilon: f64, progress: Listener<'_>) -> PyResult<Option<LowerAndUpper>> {
         self.enclosure(py, target(None, Some(epsilon))?, progress)
     }
 
@@ -157,7 +175,7 @@ impl PyComposition {
 
 /// What is proved for each part, added up; none if a part has none.
 fn sum_of(
-    parts: &[Part],
+    parts: &[ReleasePart],
     each: impl Fn(&Channel, u64) -> Result<Option<f64>, uptack::Error>,
 ) -> Result<Option<f64>, uptack::Error> {
     let mut sum = Some(0.0);
@@ -174,7 +192,7 @@ fn sum_of(
 }
 
 /// ε of all parts at δ = 0; none if a part has none.
-fn pure_epsilon(parts: &[Part]) -> Result<Option<f64>, uptack::Error> {
+fn pure_epsilon(parts: &[ReleasePart]) -> Result<Option<f64>, uptack::Error> {
     sum_of(parts, |channel, times| {
         let noisy = privacy::one_aggregator_together(channel, times).map(|all| all.upper());
         Ok(smaller(repeated_linked_epsilon(channel, times)?, noisy))
@@ -191,8 +209,8 @@ fn smaller(one: Option<f64>, other: Option<f64>) -> Option<f64> {
 }
 
 impl PyComposition {
-    fn enclosure(&self, py: Python<'_>, target: Target, listener: Listener<'_>) -> PyResult<Option<Ends>> {
-        let question = Question { owners: self.owners, target, limit: WorkLimit::default().times(self.work) };
+    fn enclosure(&self, py: Python<'_>, target: Target, listener: Listener<'_>) -> PyResult<Option<LowerAndUpper>> {
+        let question = ReleaseQuestion { owners: self.owners, target, limit: WorkLimit::default().times(self.work) };
         let parts = self.parts.clone();
         counted(py, listener, 0, move |progress| match parts.as_slice() {
             [(mechanism, times)] => question.repeated(&mechanism.channel(), *times, progress),

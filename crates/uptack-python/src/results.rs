@@ -5,13 +5,13 @@ use uptack::algebra::Program;
 use uptack::display;
 use uptack::estimate::many::{self, Sharing};
 use uptack::privacy::WorkLimit;
-use uptack::simulate::{Crowd as CrowdKind, Simulation};
+use uptack::simulate::{Crowd, Simulation};
 use uptack_dap::release::verification::{Document, Verifier};
 use uptack_dap::signed::PublicKey;
-use uptack_document::{AlgebraDocument, Crowd, SimulationDocument, check_holds, verification_json};
+use uptack_document::{AlgebraDocument, PredictedSd, SimulationDocument, check_holds, verification_json};
 
 use crate::channel::{PyChannel, read_confidence, read_interval, seed_or_random};
-use crate::failure::{Failure, Result, to_text};
+use crate::failure::{PyFailure, Result, to_text};
 use crate::long_work::{Listener, counted};
 
 /// Whole runs, as `uptack simulate --json` prints them.
@@ -37,7 +37,7 @@ pub(crate) fn simulate(
         seed: seed_or_random(seed)?,
         confidence: read_confidence(confidence)?,
         interval: read_interval(interval)?,
-        crowd: if per_owner { CrowdKind::PerOwner } else { CrowdKind::Aggregated },
+        crowd: if per_owner { Crowd::PerOwner } else { Crowd::Aggregated },
     };
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let law = channel.channel.clone();
@@ -49,9 +49,9 @@ pub(crate) fn simulate(
 #[pyfunction]
 #[pyo3(signature = (text, *, owners, yes))]
 pub(crate) fn algebra(text: &str, owners: Option<u64>, yes: Option<u64>) -> PyResult<(PyChannel, String)> {
-    let program = Program::parse(text).map_err(Failure::from)?;
+    let program = Program::parse(text).map_err(PyFailure::from)?;
     let solution = program.solve();
-    let crowd = Crowd::of(solution.as_ref(), owners, yes).map_err(Failure::from)?;
+    let crowd = PredictedSd::of(solution.as_ref(), owners, yes).map_err(PyFailure::from)?;
     let compiled = PyChannel::new(program.mechanism().clone());
     let document = to_text(&AlgebraDocument::new(&program, &compiled.channel, solution.as_ref(), crowd.as_ref()))?;
     Ok((compiled, document))
@@ -83,17 +83,17 @@ pub(crate) fn verify(
 }
 
 fn read_card(toml: &str) -> Result<Document> {
-    let card = toml::from_str(toml).map_err(|error| Failure::request(format!("not a query card: {error}")))?;
+    let card = toml::from_str(toml).map_err(|error| PyFailure::request(format!("not a query card: {error}")))?;
     Ok(Document::Card(Box::new(card)))
 }
 
 fn read_document(text: &str) -> Result<Document> {
     let hint = "give a query card (.toml or JSON), a signed card, or what `uptack result --out` wrote";
-    Document::from_json(text).map_err(|error| Failure::from(error).with_hint(hint))
+    Document::from_json(text).map_err(|error| PyFailure::from(error).with_hint(hint))
 }
 
 fn read_desk_key(text: &str) -> Result<PublicKey> {
-    text.parse().map_err(|error| Failure::request(format!("desk_key: {error}")))
+    text.parse().map_err(|error| PyFailure::request(format!("desk_key: {error}")))
 }
 
 /// The probability with which each of several intervals may miss.
@@ -103,7 +103,7 @@ pub(crate) fn each_confidence(confidence: &str, queries: usize, sharing: &str) -
         "bonferroni" => Sharing::Bonferroni,
         "sidak" => Sharing::Sidak,
         other => {
-            return Err(Failure::request(format!("sharing: `{}` is unknown", other.escape_debug()))
+            return Err(PyFailure::request(format!("sharing: `{}` is unknown", other.escape_debug()))
                 .with_hint("it is bonferroni or sidak"));
         }
     };

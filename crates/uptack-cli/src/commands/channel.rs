@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use uptack::algebra::{Program, Solution, Step, to_text};
 use uptack::{Cell, Channel, answer_name};
-use uptack_document::{AlgebraDocument, ChannelDocument, Crowd};
+use uptack_document::{AlgebraDocument, ChannelDocument, PredictedSd};
 
 use crate::arguments::count;
 use crate::failure::Result;
@@ -104,7 +104,7 @@ pub(crate) fn run_algebra(arguments: &AlgebraArguments, json: bool) -> Result<()
         return print_exact(&format!("# {}\n{}", program.mechanism(), to_text(&channel)));
     }
     let solution = program.solve();
-    let crowd = Crowd::of(solution.as_ref(), arguments.owners, arguments.yes)?;
+    let crowd = PredictedSd::of(solution.as_ref(), arguments.owners, arguments.yes)?;
     let document = AlgebraDocument::new(&program, &channel, solution.as_ref(), crowd.as_ref());
     print_result(json, &document, || describe_algebra(&program, &channel, solution.as_ref(), crowd.as_ref()))
 }
@@ -113,7 +113,7 @@ fn describe_algebra(
     program: &Program,
     channel: &Channel,
     solution: Option<&Solution>,
-    crowd: Option<&Crowd>,
+    crowd: Option<&PredictedSd>,
 ) -> String {
     format!(
         "{}\n\n{}{}\n{}",
@@ -139,7 +139,7 @@ fn describe_nesting(program: &Program) -> String {
     if parts.is_empty() { parts } else { format!("Parts: {parts}.\n") }
 }
 
-fn describe_solution(solution: Option<&Solution>, crowd: Option<&Crowd>) -> String {
+fn describe_solution(solution: Option<&Solution>, crowd: Option<&PredictedSd>) -> String {
     let Some(solution) = solution else {
         return "YES cannot be solved for: no tally depends on the truth.\n".to_owned();
     };
@@ -194,7 +194,7 @@ fn remaining_noise(solution: &Solution) -> &'static str {
     }
 }
 
-fn describe_crowd(crowd: &Crowd) -> String {
+fn describe_crowd(crowd: &PredictedSd) -> String {
     let (yes, owners) = (grouped(crowd.yes), grouped(crowd.owners));
     format!("Standard deviation {} for {yes} yes among {owners} owners.\n", readable(crowd.sd))
 }

@@ -10,7 +10,7 @@ use uptack::estimate::paper::Combination;
 use uptack::estimate::{BinEstimate, Confidence, Estimate, Estimator};
 use uptack::simulate::{Crowd, Simulated, Simulation};
 use uptack::{Channel, Coins, OsCoins, Sums, Tally, answer_name, display};
-use uptack_document::{SimulationDocument, Solved, interval_name};
+use uptack_document::{Estimates, SimulationDocument, interval_name};
 
 use crate::arguments::{IntervalArguments, count};
 use crate::failure::{Failure, Result, ResultExt};
@@ -45,7 +45,7 @@ pub(crate) fn run_estimate(arguments: &EstimateArguments, json: bool) -> Result<
 }
 
 impl EstimateArguments {
-    fn solve(&self, channel: &Channel) -> Result<Solved> {
+    fn solve(&self, channel: &Channel) -> Result<Estimates> {
         let input = Input::new(self.tally.as_deref());
         let text = read_text(input)?;
         match channel.noise() {
@@ -61,10 +61,10 @@ pub(crate) fn solve(
     tally: &Tally,
     intervals: IntervalArguments,
     place: impl Display,
-) -> Result<Solved> {
+) -> Result<Estimates> {
     // A channel that nothing can be estimated from is not the tally's fault.
     Estimator::new(channel)?;
-    Solved::of_tally(channel, tally, intervals.confidence, intervals.kind()).at(place)
+    Estimates::of_tally(channel, tally, intervals.confidence, intervals.kind()).at(place)
 }
 
 /// Estimates from a published sum with noise; `place` is named if the sum cannot come from this channel.
@@ -73,9 +73,9 @@ pub(crate) fn solve_sum(
     published: (u64, i64),
     intervals: IntervalArguments,
     place: impl Display,
-) -> Result<Solved> {
+) -> Result<Estimates> {
     Estimator::new(channel)?;
-    Solved::of_sum(channel, published, intervals.confidence, intervals.kind()).at(place)
+    Estimates::of_sum(channel, published, intervals.confidence, intervals.kind()).at(place)
 }
 
 /// The text of a tally or a sum.
@@ -121,8 +121,8 @@ fn the_sum(text: &str, place: Input<'_>) -> Result<(u64, i64)> {
     }
 }
 
-pub(crate) fn describe(mechanism: &str, confidence: Confidence, solved: &Solved) -> String {
-    let Solved { estimate, interval, .. } = solved;
+pub(crate) fn describe(mechanism: &str, confidence: Confidence, solved: &Estimates) -> String {
+    let Estimates { estimate, interval, .. } = solved;
     let [low, high] = display::interval(interval.low, interval.high);
     format!(
         "{mechanism}\n\n\
@@ -149,7 +149,7 @@ fn error_parts(estimate: &Estimate) -> String {
 }
 
 /// The estimates from single bins and from differences of answers, and from everything combined.
-fn bins_table(solved: &Solved) -> Table {
+fn bins_table(solved: &Estimates) -> Table {
     let mut table = Table::new(&["from", "estimate", "sd"])
         .with_rows(solved.estimate.by_bin.iter().map(bin_row))
         .with_rows(solved.differences.iter().map(difference_row));

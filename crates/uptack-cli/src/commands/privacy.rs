@@ -9,7 +9,7 @@ use uptack::privacy::{
     self, Accountant, Delta, Enclosure, Epsilon, Guarantee, Repeated, Target, View, Views, WorkLimit,
 };
 use uptack::{Channel, Fraction, answer_name};
-use uptack_document::PrivacyCard;
+use uptack_document::PrivacyDocument;
 
 use crate::arguments::{count, fraction};
 use crate::failure::{Failure, Result, ResultExt};
@@ -117,15 +117,15 @@ fn compose(views: &Views, accountant: &Accountant, target: Target, times: u64) -
     })?)
 }
 
-fn card(channel: &Channel, views: Views, repeat: Option<u64>, limit: WorkLimit) -> Result<PrivacyCard> {
+fn card(channel: &Channel, views: Views, repeat: Option<u64>, limit: WorkLimit) -> Result<PrivacyDocument> {
     let (owners, target) = (views.release.owners(), views.release.target());
     let accountant = privacy::release(channel, owners)?.with_limit(limit);
     let repeated = repeat.map(|times| compose(&views, &accountant, target, times)).transpose()?;
     let statement = privacy::statement(channel, &views, &accountant, repeated.as_ref());
-    Ok(PrivacyCard { owners, target, views, repeated, statement })
+    Ok(PrivacyDocument { owners, target, views, repeated, statement })
 }
 
-fn describe(card: &PrivacyCard, mechanism: &str) -> String {
+fn describe(card: &PrivacyDocument, mechanism: &str) -> String {
     let statement = layout::fitted(&card.statement, layout::width().min(LONGEST_LINE));
     format!("{mechanism}, {} honest owners\n\n{}\n{statement}\n", grouped(card.owners), views_table(&card.views))
 }

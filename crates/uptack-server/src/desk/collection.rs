@@ -16,8 +16,8 @@ use uptack_dap::{
 use crate::{
     base::logging::Throttle,
     desk::{
-        shared::{Name, Shared},
-        store::{Query, State, Store},
+        shared::{DeskCounter, DeskState},
+        store::{Query, QueryState, Store},
     },
     error::{Error, Result},
 };
@@ -34,7 +34,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const AT_ONCE: usize = 8;
 
 /// Opens and closes queries until the desk stops.
-pub(crate) async fn keep_time(shared: Arc<Shared>) {
+pub(crate) async fn keep_time(shared: Arc<DeskState>) {
     let mut stopping = shared.stopping.subscribe();
     let mut open_from = Instant::now();
     while !*stopping.borrow() {
@@ -51,7 +51,7 @@ pub(crate) async fn keep_time(shared: Arc<Shared>) {
 }
 
 /// Closes and opens what is due, but opens nothing before `open_from`; false if an opening has to be repeated.
-async fn open_and_close(shared: &Arc<Shared>, open_from: Instant) -> Result<bool> {
+async fn open_and_close(shared: &Arc<DeskState>, open_from: Instant) -> Result<bool> {
     close_due(shared).await?;
     let all_open = Instant::now() < open_from || open_due(shared).await?;
     shared.refresh().await?;
@@ -59,7 +59,7 @@ async fn open_and_close(shared: &Arc<Shared>, open_from: Instant) -> Result<bool
 }
 
 /// Collects and tidies up until the desk stops.
-pub(crate) async fn keep_collecting(shared: Arc<Shared>) {
+pub(crate) async fn keep_collecting(shared: Arc<DeskState>) {
     let mut stopping = shared.stopping.subscribe();
     let mut waits = Waits::default();
     while !*stopping.borrow() {
@@ -87,13 +87,13 @@ fn log_failure(error: &Error, doing: &'static str) {
 }
 
 /// Asks the aggregators to serve the queries that open soon; false if one of them has to wait.
-pub(crate) async fn open_due(shared: &Arc<Shared>) -> Result<bool> {
+pub(crate) async fn open_due(shared: &Arc<DeskState>) -> Result<bool> {
     let now = shared.now();
     let mut all_open = true;
     for query in shared.store.run(move |store| store.opening_by(now + AHEAD)).await? {
         if query.closes <= now {
             let reason = "it could not be opened before its window was over";
-            end(shared, &query, State::Cancelled, reason, "never opened").await?;
+            end(shared, &query, QueryState::Cancelled, reason, "never opened").await?;
         } else {
             all_open &= open(shared, &query).await?;
         }
@@ -102,7 +102,7 @@ pub(crate) async fn open_due(shared: &Arc<Shared>) -> Result<bool> {
 }
 
 /// Asks the aggregators to serve one query; false if that has to wait.
-async fn open(shared: &Arc<Shared>, query: &Query) -> Result<bool> {
+async fn open(shared: &Arc<DeskState>, query: &Query) -> Result<bool> {
     let Some(task) = &query.tasks else {
         return Err(Error::environment(format!("query {} has no task", query.name())));
     };
@@ -110,7 +110,7 @@ async fn open(shared: &Arc<Shared>, query: &Query) -> Result<bool> {
         Ok(()) => note_open(shared, query, task).await.map(|()| true),
         Err(error) if error.is_refused() || error.is_input() => {
             let reason = format!("the aggregators refuse it: {error}");
-            end(shared, query, State::Cancelled, &reason, "never opened").await.map(|()| true)
+            end(shared, query, QueryState::Cancelled, &reason, "never opened").await.map(|()| true)
         }
         Err(error) => {
             tracing::warn!(query = query.name(), %error, "not open yet");
@@ -120,28 +120,28 @@ async fn open(shared: &Arc<Shared>, query: &Query) -> Result<bool> {
 }
 
 /// Writes down that the aggregators serve a query.
-async fn note_open(shared: &Arc<Shared>, query: &Query, task: &CollectorTask) -> Result<()> {
+async fn note_open(shared: &Arc<DeskState>, query: &Query, task: &CollectorTask) -> Result<()> {
     let open = |store: &Store, name: &str| {
-        let opened = store.advance(name, &[State::Opening], State::Open, None)?;
+        let opened = store.advance(name, &[QueryState::Opening], QueryState::Open, None)?;
         Ok((opened, store.query(name)?.map(|query| query.state)))
     };
     match shared.store.run_for(query.name(), open).await? {
         (true, _) => tracing::info!(query = query.name(), "open"),
         // It was cancelled while the aggregators were told of it.
-        (false, Some(State::Cancelled)) => shared.provisioner.remove(&task.parameters.task_id).await?,
+        (false, Some(QueryState::Cancelled)) => shared.provisioner.remove(&task.parameters.task_id).await?,
         (false, _) => {}
     }
     Ok(())
 }
 
 /// Counts a failed call to the aggregators, and writes down why the query waits.
-async fn note_failure(shared: &Shared, query: &Query, call: &'static str, reason: String) -> Result<()> {
-    shared.metrics.add(Name::AggregatorFailures, call, 1);
+async fn note_failure(shared: &DeskState, query: &Query, call: &'static str, reason: String) -> Result<()> {
+    shared.metrics.add(DeskCounter::AggregatorFailures, call, 1);
     shared.store.run_for(query.name(), move |store, name| store.explain(name, &reason)).await
 }
 
 /// Closes what is over, and names the job that will collect it.
-async fn close_due(shared: &Arc<Shared>) -> Result<()> {
+async fn close_due(shared: &Arc<DeskState>) -> Result<()> {
     let over = shared.now().saturating_sub(shared.config.grace.as_secs());
     for query in shared.store.run(move |store| store.closing_by(over)).await? {
         tracing::info!(query = query.name(), "closed");
@@ -152,7 +152,7 @@ async fn close_due(shared: &Arc<Shared>) -> Result<()> {
 }
 
 /// Collects what is closed and removes what is over, as far as it is due.
-async fn collect_and_remove(shared: &Arc<Shared>, waits: &mut Waits) -> Result<()> {
+async fn collect_and_remove(shared: &Arc<DeskState>, waits: &mut Waits) -> Result<()> {
     let closed = waits.due(shared.store.run(|store| store.uncollected()).await?);
     let collected = each(closed, |query| collect(shared, query)).await;
     let over = waits.due(shared.store.run(|store| store.removable()).await?);
@@ -176,15 +176,15 @@ async fn each<F: Future<Output = Result<()>>>(
     stream::iter(queries).map(named).buffer_unordered(AT_ONCE).collect().await
 }
 
-async fn collect(shared: &Arc<Shared>, query: Query) -> Result<()> {
+async fn collect(shared: &Arc<DeskState>, query: Query) -> Result<()> {
     match ask_for_batch(shared, &query).await {
         Ok(batch) => keep_record(shared, &query, &batch).await,
         Err(error) if error.is_batch_too_small() => {
-            end(shared, &query, State::Withheld, &too_few(&query, &error), "withheld").await
+            end(shared, &query, QueryState::Withheld, &too_few(&query, &error), "withheld").await
         }
         Err(error) if shared.now() > query.closes.saturating_add(RETENTION) => {
             let reason = format!("the batch could not be collected in time: {error}");
-            end(shared, &query, State::Withheld, &reason, "withheld").await
+            end(shared, &query, QueryState::Withheld, &reason, "withheld").await
         }
         Err(error) => {
             note_failure(shared, &query, "collect", error.to_string()).await?;
@@ -193,7 +193,7 @@ async fn collect(shared: &Arc<Shared>, query: Query) -> Result<()> {
     }
 }
 
-async fn ask_for_batch(shared: &Shared, query: &Query) -> uptack_dap::Result<Collected> {
+async fn ask_for_batch(shared: &DeskState, query: &Query) -> uptack_dap::Result<Collected> {
     let (Some(task), Some(job)) = (&query.tasks, &query.job) else {
         unreachable!("a query keeps its task until it is over, and is closed together with its job");
     };
@@ -202,11 +202,11 @@ async fn ask_for_batch(shared: &Shared, query: &Query) -> uptack_dap::Result<Col
     collector.collect(job, batch, PATIENCE).await
 }
 
-async fn keep_record(shared: &Shared, query: &Query, batch: &Collected) -> Result<()> {
+async fn keep_record(shared: &DeskState, query: &Query, batch: &Collected) -> Result<()> {
     let record = Record::new(&query.signed, batch, shared.now())?;
     let text = serde_json::to_string(&record).expect("a record is plain data");
     if shared.store.run_for(query.name(), move |store, name| store.collected(name, &text)).await? {
-        shared.metrics.add(Name::Collections, "collected", 1);
+        shared.metrics.add(DeskCounter::Collections, "collected", 1);
         tracing::info!(query = query.name(), reports = batch.reports, "collected");
     }
     Ok(())
@@ -223,11 +223,11 @@ fn too_few(query: &Query, error: &uptack_dap::Error) -> String {
 }
 
 /// Ends a query that will have no result.
-async fn end(shared: &Shared, query: &Query, state: State, reason: &str, label: &'static str) -> Result<()> {
+async fn end(shared: &DeskState, query: &Query, state: QueryState, reason: &str, label: &'static str) -> Result<()> {
     let (from, owned) = (query.state, reason.to_owned());
     let advance = move |store: &Store, name: &str| store.advance(name, &[from], state, Some(&owned));
     if shared.store.run_for(query.name(), advance).await? {
-        shared.metrics.add(Name::Collections, label, 1);
+        shared.metrics.add(DeskCounter::Collections, label, 1);
         tracing::info!(query = query.name(), state = state.name(), reason, "ended");
         shared.wake.notify_waiters();
     }
@@ -235,11 +235,11 @@ async fn end(shared: &Shared, query: &Query, state: State, reason: &str, label: 
 }
 
 /// Asks the aggregators to delete the task and all its reports.
-async fn remove(shared: &Arc<Shared>, query: Query) -> Result<()> {
+async fn remove(shared: &Arc<DeskState>, query: Query) -> Result<()> {
     if let Some(task) = &query.tasks
         && let Err(error) = shared.provisioner.remove(&task.parameters.task_id).await
     {
-        shared.metrics.add(Name::AggregatorFailures, "remove", 1);
+        shared.metrics.add(DeskCounter::AggregatorFailures, "remove", 1);
         return Err(error);
     }
     shared.store.run_for(query.name(), Store::forget_tasks).await

@@ -20,7 +20,7 @@ pub struct Config {
     /// An additional root certificate for calls to the aggregators, in a PEM file.
     pub root: Option<PathBuf>,
     /// Who adds up the answers.
-    pub aggregators: Aggregators,
+    pub aggregators: AggregatorsConfig,
     /// Only enrolled owners may answer, each once. The embedded leader reads their public keys from the file
     /// `credentials`, one per line; a leader elsewhere has a list of its own, and refuses the cards if it has none.
     pub enrolment: bool,
@@ -45,13 +45,13 @@ pub struct Config {
 
 /// Who adds up the answers.
 #[derive(Debug, Clone)]
-pub enum Aggregators {
+pub enum AggregatorsConfig {
     /// Both in this process, below the desk's directory.
     Embedded {
         /// The leader's place.
-        leader: Place,
+        leader: EmbeddedAddress,
         /// The helper's place.
-        helper: Place,
+        helper: EmbeddedAddress,
     },
     /// Two servers elsewhere.
     External {
@@ -66,7 +66,7 @@ pub enum Aggregators {
 
 /// Where an embedded aggregator listens. Cards name its address, so it is kept from run to run.
 #[derive(Debug, Clone, Default)]
-pub struct Place {
+pub struct EmbeddedAddress {
     /// Where to listen. Without one, that of the last run, or at first a free port on loopback.
     pub listen: Option<SocketAddr>,
     /// The address that owners reach it by, if that differs.
@@ -92,7 +92,10 @@ impl Config {
             tls: None,
             allow_plaintext: false,
             root: None,
-            aggregators: Aggregators::Embedded { leader: Place::default(), helper: Place::default() },
+            aggregators: AggregatorsConfig::Embedded {
+                leader: EmbeddedAddress::default(),
+                helper: EmbeddedAddress::default(),
+            },
             enrolment: false,
             allowed_origins: Vec::new(),
             clock: Clock::system(),

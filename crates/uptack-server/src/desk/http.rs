@@ -25,15 +25,15 @@ use crate::{
     desk::{
         opening,
         queries::{self, Offset},
-        shared::{Name, Shared},
+        shared::{DeskCounter, DeskState},
         store::{self, openings},
         stream,
-        tokens::{self, Caller},
+        tokens::{self, TokenHolder},
     },
 };
 
-type Reply = Answer<Response>;
-type Desk = State<Arc<Shared>>;
+type DeskReply = Answer<Response>;
+type SharedDesk = State<Arc<DeskState>>;
 
 /// The document that describes this interface to programs.
 pub const OPENAPI: &str = include_str!("openapi.json");
@@ -44,7 +44,7 @@ const LARGEST_BODY: usize = 1024 * 1024;
 const LONGEST_KEY: usize = 128;
 
 /// Builds the router from the table of routes, with the desk's own pages next to it.
-pub(crate) fn routes(shared: Arc<Shared>, pages: Router) -> Router {
+pub(crate) fn routes(shared: Arc<DeskState>, pages: Router) -> Router {
     let web = WebPages::of(&shared.config.allowed_origins);
     let served =
         table(&web).into_iter().fold(Router::new(), |router, (path, _, handlers)| router.route(path, handlers));
@@ -57,7 +57,7 @@ pub(crate) fn routes(shared: Arc<Shared>, pages: Router) -> Router {
 }
 
 /// Health and counters of the desk, and of an embedded pair below `leader` and `helper`, for operators.
-pub(crate) async fn operations(shared: &Arc<Shared>) -> Router {
+pub(crate) async fn operations(shared: &Arc<DeskState>) -> Router {
     let own = Router::new().route("/healthz", get(health)).route("/metrics", get(metrics));
     own.with_state(Arc::clone(shared))
         .merge(shared.provisioner.operations().await)
@@ -65,7 +65,7 @@ pub(crate) async fn operations(shared: &Arc<Shared>) -> Router {
 }
 
 /// A path, the methods that are documented for it, and what serves them.
-type Route = (&'static str, &'static [&'static str], MethodRouter<Arc<Shared>>);
+type Route = (&'static str, &'static [&'static str], MethodRouter<Arc<DeskState>>);
 
 /// Every route. Only the cards of open queries may be read by web pages, of the origins that the operator lists.
 fn table(pages: &WebPages) -> Vec<Route> {
@@ -82,16 +82,16 @@ fn table(pages: &WebPages) -> Vec<Route> {
     ]
 }
 
-async fn outermost(State(shared): Desk, request: Request, next: Next) -> Response {
-    http::observe(request, next, |outcome| shared.metrics.add(Name::Requests, outcome, 1)).await
+async fn outermost(State(shared): SharedDesk, request: Request, next: Next) -> Response {
+    http::observe(request, next, |outcome| shared.metrics.add(DeskCounter::Requests, outcome, 1)).await
 }
 
-async fn health(State(shared): Desk) -> Reply {
+async fn health(State(shared): SharedDesk) -> DeskReply {
     shared.store.run(|store| store.setting("layout")).await?;
     Ok(json_document(&json!({"status": "ok", "version": env!("CARGO_PKG_VERSION")})))
 }
 
-async fn metrics(State(shared): Desk) -> Reply {
+async fn metrics(State(shared): SharedDesk) -> DeskReply {
     let census = shared.store.run(|store| store.census()).await?;
     let text = shared.metrics.render(&[
         queries_by_state(&census),
@@ -100,13 +100,13 @@ async fn metrics(State(shared): Desk) -> Reply {
     Ok(document(METRICS_TYPE, text))
 }
 
-fn queries_by_state(census: &[(store::State, u64)]) -> Gauge {
-    let labelled = |(state, count): &(store::State, u64)| (format!("{{state=\"{}\"}}", state.name()), *count);
+fn queries_by_state(census: &[(store::QueryState, u64)]) -> Gauge {
+    let labelled = |(state, count): &(store::QueryState, u64)| (format!("{{state=\"{}\"}}", state.name()), *count);
     let values = census.iter().map(labelled).collect();
     Gauge { metric: "uptack_desk_queries", help: "Queries, by state.", values }
 }
 
-async fn key(State(shared): Desk) -> Response {
+async fn key(State(shared): SharedDesk) -> Response {
     json_document(&json!({"signer": shared.signer.public().to_string()}))
 }
 
@@ -126,7 +126,7 @@ struct After {
 }
 
 /// Every owner gets the same bytes, page by page.
-async fn list(State(shared): Desk, query: ParsedQuery<After>, headers: HeaderMap) -> Reply {
+async fn list(State(shared): SharedDesk, query: ParsedQuery<After>, headers: HeaderMap) -> DeskReply {
     let After { after } = valid(query)?;
     // The listing may be a moment behind the clock; if it cannot be made anew, the log says why, and the last one is
     // served.
@@ -150,7 +150,7 @@ fn names_tag(headers: &HeaderMap, tag: &HeaderValue) -> bool {
 const FOREVER: [(HeaderName, &str); 1] = [(header::CACHE_CONTROL, "public, max-age=31536000, immutable")];
 
 /// A card never changes; that of an open query is for everybody, and the same bytes for all.
-async fn card(State(shared): Desk, Path(query): Path<String>, headers: HeaderMap) -> Reply {
+async fn card(State(shared): SharedDesk, Path(query): Path<String>, headers: HeaderMap) -> DeskReply {
     let open = shared.listing.borrow().card(&query).cloned();
     if let Some(bytes) = open {
         return Ok((FOREVER, document("application/json", bytes)).into_response());
@@ -161,19 +161,19 @@ async fn card(State(shared): Desk, Path(query): Path<String>, headers: HeaderMap
 }
 
 /// What an analyst asked, page by page.
-async fn own(State(shared): Desk, caller: Caller, query: ParsedQuery<Offset>) -> Reply {
+async fn own(State(shared): SharedDesk, caller: TokenHolder, query: ParsedQuery<Offset>) -> DeskReply {
     let Offset { from } = valid(query)?;
     Ok(json_document(&queries::page(&shared, &caller, from).await?))
 }
 
-async fn follow(State(shared): Desk, Extension(origin): Extension<Origin>) -> Reply {
+async fn follow(State(shared): SharedDesk, Extension(origin): Extension<Origin>) -> DeskReply {
     stream::respond(&shared, origin)
 }
 
-async fn open(State(shared): Desk, caller: Caller, headers: HeaderMap, body: Body) -> Reply {
+async fn open(State(shared): SharedDesk, caller: TokenHolder, headers: HeaderMap, body: Body) -> DeskReply {
     let key = idempotency_key(&headers)?;
     let body = http::read_body(body, LARGEST_BODY, shared.config.request_timeout).await?;
-    let request = openings::Request { analyst: caller.name, key, digest: sha256(&body) };
+    let request = openings::OpeningRequest { analyst: caller.name, key, digest: sha256(&body) };
     let opened = opening::open(&shared, request, &body).await?;
     Ok((StatusCode::CREATED, json_document(&opened)).into_response())
 }
@@ -191,29 +191,29 @@ fn idempotency_key(headers: &HeaderMap) -> Answer<String> {
     Err(Problem::bad_request(detail))
 }
 
-async fn status(State(shared): Desk, Path(query): Path<String>) -> Reply {
+async fn status(State(shared): SharedDesk, Path(query): Path<String>) -> DeskReply {
     Ok(json_document(&queries::status(&shared, &query).await?))
 }
 
-async fn cancel(State(shared): Desk, Path(query): Path<String>, caller: Caller) -> Reply {
+async fn cancel(State(shared): SharedDesk, Path(query): Path<String>, caller: TokenHolder) -> DeskReply {
     Ok(json_document(&queries::cancel(&shared, &caller, &query).await?))
 }
 
-async fn result(State(shared): Desk, Path(query): Path<String>, caller: Caller) -> Reply {
+async fn result(State(shared): SharedDesk, Path(query): Path<String>, caller: TokenHolder) -> DeskReply {
     Ok(document("application/json", queries::result(&shared, &caller, &query).await?))
 }
 
 /// Refuses requests without the token of an analyst or an administrator.
-impl FromRequestParts<Arc<Shared>> for Caller {
+impl FromRequestParts<Arc<DeskState>> for TokenHolder {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, shared: &Arc<Shared>) -> Answer<Self> {
+    async fn from_request_parts(parts: &mut Parts, shared: &Arc<DeskState>) -> Answer<Self> {
         authorize(shared, &parts.headers)
     }
 }
 
 /// Whose token the request shows.
-fn authorize(shared: &Shared, headers: &HeaderMap) -> Answer<Caller> {
+fn authorize(shared: &DeskState, headers: &HeaderMap) -> Answer<TokenHolder> {
     let known = match http::bearer(headers) {
         Some(token) => tokens::caller(&shared.tokens(), token)?,
         None => None,

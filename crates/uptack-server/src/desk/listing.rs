@@ -13,16 +13,16 @@ use uptack_dap::{
 pub(crate) struct Listing {
     /// The signed cards as JSON, by name.
     cards: BTreeMap<String, Bytes>,
-    pages: Vec<Document>,
+    pages: Vec<CachedPage>,
     /// What is served beyond the last page.
-    end: Document,
+    end: CachedPage,
     /// What a stream begins with: an event for each query.
     events: Bytes,
 }
 
 /// Bytes that are the same for everybody, and their entity tag.
 #[derive(Debug, Clone)]
-pub(crate) struct Document {
+pub(crate) struct CachedPage {
     pub(crate) bytes: Bytes,
     pub(crate) tag: HeaderValue,
     /// The last name on it.
@@ -47,7 +47,7 @@ impl Listing {
     }
 
     /// The page that begins after a name.
-    pub(crate) fn page(&self, after: Option<&str>) -> &Document {
+    pub(crate) fn page(&self, after: Option<&str>) -> &CachedPage {
         let index = self.pages.partition_point(|page| page.last.as_str() <= after.unwrap_or_default());
         self.pages.get(index).unwrap_or(&self.end)
     }
@@ -83,19 +83,19 @@ fn served(card: SignedCard) -> (String, Bytes) {
     (card.query, Bytes::from(text))
 }
 
-fn pages(cards: &BTreeMap<String, Bytes>) -> Vec<Document> {
+fn pages(cards: &BTreeMap<String, Bytes>) -> Vec<CachedPage> {
     let names: Vec<&String> = cards.keys().collect();
     let chunks = names.chunks(LONGEST_PAGE);
     let last = chunks.len().saturating_sub(1);
     chunks.enumerate().map(|(index, names)| page(names, index < last)).collect()
 }
 
-fn page(names: &[&String], has_next: bool) -> Document {
+fn page(names: &[&String], has_next: bool) -> CachedPage {
     let queries: Vec<String> = names.iter().copied().cloned().collect();
     let last = queries.last().cloned().unwrap_or_default();
     let page = Page { queries, next: has_next.then(|| last.clone()) };
     let text = serde_json::to_string(&page).expect("a page is strings");
-    Document { tag: tag(&text), bytes: Bytes::from(text), last }
+    CachedPage { tag: tag(&text), bytes: Bytes::from(text), last }
 }
 
 /// An entity tag: half of the text's SHA-256.
@@ -116,7 +116,7 @@ mod tests {
         Listing::new(numbers.map(|number| (format!("{number:05}"), Bytes::from_static(b"{}"))).collect())
     }
 
-    fn read(document: &Document) -> Page {
+    fn read(document: &CachedPage) -> Page {
         serde_json::from_slice(&document.bytes).unwrap()
     }
 

@@ -36,13 +36,13 @@ use crate::base::listener::{self, Certificates, Signals};
 pub use config::Config;
 pub use http::OPENAPI;
 pub use opening::LONGEST_PREDICATE;
-pub use store::{STATE_FILE, State, back_up};
+pub use store::{QueryState, STATE_FILE, back_up};
 pub use tokens::FIRST_ANALYST;
 
 use crate::error::Result;
 use pages::Pages;
 use provision::Provisioner;
-use shared::Shared;
+use shared::DeskState;
 use store::Store;
 
 /// The setting that keeps where analysts and owners reach the desk.
@@ -52,7 +52,7 @@ const OPERATIONS_LISTEN: &str = "operations-listen";
 
 /// A running desk. Dropping it stops it at once; [`Desk::shutdown`] stops it in order.
 pub struct Desk {
-    shared: Arc<Shared>,
+    shared: Arc<DeskState>,
     pages: Arc<Pages>,
     address: SocketAddr,
     operations: SocketAddr,
@@ -74,12 +74,12 @@ impl Desk {
             operations: listener::bind(store.listen_address(OPERATIONS_LISTEN, config.operations)?).await?,
         };
         let provisioner = Provisioner::start(&config, &store, signer.public()).await?;
-        let shared = Arc::new(Shared::new(config, Arc::new(store), signer, provisioner));
+        let shared = Arc::new(DeskState::new(config, Arc::new(store), signer, provisioner));
         shared.refresh().await?;
         Self::serve(shared, sockets, certificates).await
     }
 
-    async fn serve(shared: Arc<Shared>, sockets: Sockets, certificates: Option<Arc<Certificates>>) -> Result<Self> {
+    async fn serve(shared: Arc<DeskState>, sockets: Sockets, certificates: Option<Arc<Certificates>>) -> Result<Self> {
         let (address, operations) = (sockets.public.local_addr()?, sockets.operations.local_addr()?);
         let pages = Arc::new(Pages::new(Arc::clone(&shared), address.port()));
         let workers = spawn_workers(sockets, certificates.clone(), &shared, &pages).await;
@@ -193,7 +193,7 @@ struct Sockets {
 async fn spawn_workers(
     sockets: Sockets,
     certificates: Option<Arc<Certificates>>,
-    shared: &Arc<Shared>,
+    shared: &Arc<DeskState>,
     pages: &Arc<Pages>,
 ) -> Vec<JoinHandle<()>> {
     let routes = http::routes(Arc::clone(shared), pages::routes(Arc::clone(pages)));

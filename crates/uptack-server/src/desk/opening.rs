@@ -20,10 +20,10 @@ use crate::{
     desk::{
         collection,
         queries::{find_all, problem_in},
-        shared::Shared,
+        shared::DeskState,
         store::{
-            Query, State,
-            openings::{Opened, Request, Room},
+            Query, QueryState,
+            openings::{OpeningOutcome, OpeningRequest, Room},
         },
     },
     error::{Error, Result},
@@ -38,14 +38,14 @@ const LONGEST_WINDOW: u64 = 10 * 366 * 24 * 3600;
 
 /// Opens the queries of a card: durable here first, then known to the aggregators. The same request again, by the same
 /// key, is answered with the same queries.
-pub(crate) async fn open(shared: &Arc<Shared>, request: Request, body: &[u8]) -> Answer<Value> {
+pub(crate) async fn open(shared: &Arc<DeskState>, request: OpeningRequest, body: &[u8]) -> Answer<Value> {
     let again = request.clone();
     let opened = match shared.store.run(move |store| store.opened(&again)).await? {
         Some(before) => before,
         None => take_up(shared, request, body).await?,
     };
     let names = match opened {
-        Opened::Queries(names) => names,
+        OpeningOutcome::Queries(names) => names,
         refused => return Err(refusal(shared, &refused)),
     };
     collection::open_due(shared).await?;
@@ -56,35 +56,37 @@ pub(crate) async fn open(shared: &Arc<Shared>, request: Request, body: &[u8]) ->
 }
 
 /// Makes the queries of a request and puts them into the store.
-async fn take_up(shared: &Arc<Shared>, request: Request, body: &[u8]) -> Answer<Opened> {
+async fn take_up(shared: &Arc<DeskState>, request: OpeningRequest, body: &[u8]) -> Answer<OpeningOutcome> {
     let opening = Opening::parse(body)?;
     let queries = sign_all(shared, opening, &request.analyst).await?;
     let (analyst, first, count) = (request.analyst.clone(), queries[0].name().to_owned(), queries.len());
     let (now, room) = (shared.now(), room_for_queries(shared));
     let opened = shared.store.run(move |store| store.open_queries(&request, &queries, room, now)).await?;
-    if matches!(&opened, Opened::Queries(names) if names[0] == first) {
+    if matches!(&opened, OpeningOutcome::Queries(names) if names[0] == first) {
         tracing::info!(analyst, query = first, queries = count, "asked");
     }
     Ok(opened)
 }
 
-fn room_for_queries(shared: &Shared) -> Room {
+fn room_for_queries(shared: &DeskState) -> Room {
     Room { queries: shared.config.max_queries as u64, bytes: MOST_CARD_BYTES }
 }
 
-fn refusal(shared: &Shared, opened: &Opened) -> Problem {
+fn refusal(shared: &DeskState, opened: &OpeningOutcome) -> Problem {
     match opened {
-        Opened::OtherRequest => Problem::http(
+        OpeningOutcome::OtherRequest => Problem::http(
             StatusCode::UNPROCESSABLE_ENTITY,
             "This Idempotency-Key was used for another request; a new request needs a new key.",
         ),
-        Opened::OtherAnalyst => Problem::conflict("Another analyst asks this very card for this window already."),
-        Opened::Over(state) => {
+        OpeningOutcome::OtherAnalyst => {
+            Problem::conflict("Another analyst asks this very card for this window already.")
+        }
+        OpeningOutcome::Over(state) => {
             let detail = format!("This very card was asked for this window before, and is {}.", state.name());
             problem_in(*state, StatusCode::CONFLICT, detail)
         }
-        Opened::Full => full(room_for_queries(shared)),
-        Opened::Queries(_) => unreachable!("queries that were opened are no refusal"),
+        OpeningOutcome::Full => full(room_for_queries(shared)),
+        OpeningOutcome::Queries(_) => unreachable!("queries that were opened are no refusal"),
     }
 }
 
@@ -98,10 +100,10 @@ fn full(Room { queries, bytes }: Room) -> Problem {
 
 /// Refuses a query that an aggregator has refused: it will not be accepted later.
 fn check_accepted(query: &Query) -> Answer<()> {
-    if query.state != State::Cancelled {
+    if query.state != QueryState::Cancelled {
         return Ok(());
     }
-    Err(problem_in(State::Cancelled, StatusCode::BAD_GATEWAY, query.reason.clone().unwrap_or_default()))
+    Err(problem_in(QueryState::Cancelled, StatusCode::BAD_GATEWAY, query.reason.clone().unwrap_or_default()))
 }
 
 /// The answer to a request that opened queries.
@@ -173,7 +175,7 @@ fn series_windows(now: u64, every: u64, times: u64) -> Vec<Window> {
 }
 
 /// Signs the cards of the series, or the only one, with the claims that hold for all of it.
-pub(crate) async fn sign_all(shared: &Shared, opening: Opening, analyst: &str) -> Result<Vec<Query>> {
+pub(crate) async fn sign_all(shared: &DeskState, opening: Opening, analyst: &str) -> Result<Vec<Query>> {
     let windows = opening.windows(shared.now())?;
     let card = prepare(shared, opening, windows[0].0).await?;
     let signed = windows.into_iter().zip(1..).map(|(window, number)| {
@@ -184,7 +186,7 @@ pub(crate) async fn sign_all(shared: &Shared, opening: Opening, analyst: &str) -
 }
 
 /// Fills in what is the same on every card of the series, and states the claims that then hold.
-async fn prepare(shared: &Shared, opening: Opening, starts: u64) -> Result<Card> {
+async fn prepare(shared: &DeskState, opening: Opening, starts: u64) -> Result<Card> {
     check_not_filled_in(&opening.card)?;
     check_question(&opening.card)?;
     check_predicates(&opening.card)?;
@@ -245,7 +247,7 @@ fn check_size(card: &Card) -> Result<()> {
 }
 
 /// What the desk writes onto every card.
-pub(crate) fn fill_in(shared: &Shared, card: &mut Card) {
+pub(crate) fn fill_in(shared: &DeskState, card: &mut Card) {
     card.aggregators = Some(shared.provisioner.on_card());
     card.operators = Some(shared.provisioner.operators());
     card.enrolment = Some(if shared.config.enrolment { Enrolment::Required } else { Enrolment::None });
@@ -253,7 +255,7 @@ pub(crate) fn fill_in(shared: &Shared, card: &mut Card) {
 }
 
 /// States the claims that hold for a card, one card at a time.
-async fn state_claims(shared: &Shared, mut card: Card) -> Result<Card> {
+async fn state_claims(shared: &DeskState, mut card: Card) -> Result<Card> {
     let delta = card.delta();
     let _turn = shared.checking.acquire().await;
     let stated = spawn_blocking(move || card.state_claims(delta, WorkLimit::default()).map(|()| card));
@@ -271,14 +273,14 @@ fn scheduled(mut card: Card, number: u64, (opens, closes): Window) -> Result<Car
 }
 
 /// The query of a card that is complete.
-fn sign(shared: &Shared, card: &Card, (opens, closes): Window, analyst: &str) -> Result<Query> {
+fn sign(shared: &DeskState, card: &Card, (opens, closes): Window, analyst: &str) -> Result<Query> {
     let signed = shared.signer.sign(card)?;
     let tasks = CollectorTask::generate(card_task::parameters(card)?);
     Ok(Query {
         signed,
         opens,
         closes,
-        state: State::Opening,
+        state: QueryState::Opening,
         reason: None,
         tasks: Some(tasks),
         job: None,

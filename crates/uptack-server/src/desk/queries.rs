@@ -10,20 +10,20 @@ use uptack::card::Timestamp;
 use crate::{
     base::problem::{Answer, Problem},
     desk::{
-        shared::Shared,
-        store::{Query, State, Store},
-        tokens::{Caller, Role},
+        shared::DeskState,
+        store::{Query, QueryState, Store},
+        tokens::{Role, TokenHolder},
     },
     error::{Error, Result},
 };
 
 /// Cancels a query. Doing so twice changes nothing.
-pub(crate) async fn cancel(shared: &Arc<Shared>, caller: &Caller, name: &str) -> Answer<Value> {
+pub(crate) async fn cancel(shared: &Arc<DeskState>, caller: &TokenHolder, name: &str) -> Answer<Value> {
     find_own(shared, caller, name).await?;
     let reason = cancel_reason(caller.role);
     let cancelled = shared.store.run_for(name, move |store, name| store.cancel(name, reason)).await?;
     let state = find(shared, name).await?.state;
-    if !cancelled && state != State::Cancelled {
+    if !cancelled && state != QueryState::Cancelled {
         let detail = format!("The query is {} and can no longer be cancelled.", state.name());
         return Err(problem_in(state, StatusCode::CONFLICT, detail));
     }
@@ -44,13 +44,13 @@ fn cancel_reason(role: Role) -> &'static str {
 }
 
 /// The signed card of a query that is no longer open, or not yet, for callers who may read it.
-pub(crate) async fn card(shared: &Shared, caller: &Caller, name: &str) -> Answer<String> {
+pub(crate) async fn card(shared: &DeskState, caller: &TokenHolder, name: &str) -> Answer<String> {
     let query = find_own(shared, caller, name).await?;
     Ok(serde_json::to_string(&query.signed).expect("a signed card is strings"))
 }
 
 /// What became of a query, for anybody.
-pub(crate) async fn status(shared: &Shared, name: &str) -> Answer<Value> {
+pub(crate) async fn status(shared: &DeskState, name: &str) -> Answer<Value> {
     let query = find(shared, name).await?;
     let mut document = json!({
         "query": query.name(),
@@ -64,57 +64,57 @@ pub(crate) async fn status(shared: &Shared, name: &str) -> Answer<Value> {
 }
 
 /// The record of a query, which is thereby released; the same bytes each time it is asked for.
-pub(crate) async fn result(shared: &Shared, caller: &Caller, name: &str) -> Answer<String> {
+pub(crate) async fn result(shared: &DeskState, caller: &TokenHolder, name: &str) -> Answer<String> {
     let query = find_own(shared, caller, name).await?;
     let state = query.state_at(shared.now());
     match (state, &query.record) {
-        (State::Closed, Some(record)) => {
+        (QueryState::Closed, Some(record)) => {
             release(shared, name).await?;
             tracing::info!(caller = caller.name, query = name, "released");
             Ok(record.clone())
         }
-        (State::Released, Some(record)) => Ok(record.clone()),
+        (QueryState::Released, Some(record)) => Ok(record.clone()),
         _ => Err(no_record(&query, state)?),
     }
 }
 
-async fn release(shared: &Shared, name: &str) -> Answer<()> {
-    let advance = |store: &Store, name: &str| store.advance(name, &[State::Closed], State::Released, None);
+async fn release(shared: &DeskState, name: &str) -> Answer<()> {
+    let advance = |store: &Store, name: &str| store.advance(name, &[QueryState::Closed], QueryState::Released, None);
     if shared.store.run_for(name, advance).await? {
         return Ok(());
     }
     // Somebody else released it a moment ago, or cancelled it.
     match find(shared, name).await?.state {
-        State::Released => Ok(()),
-        _ => Err(problem_in(State::Closed, StatusCode::GONE, "The query was cancelled; nothing is released.")),
+        QueryState::Released => Ok(()),
+        _ => Err(problem_in(QueryState::Closed, StatusCode::GONE, "The query was cancelled; nothing is released.")),
     }
 }
 
 /// Why a query has no record to give out.
-fn no_record(query: &Query, state: State) -> Result<Problem> {
+fn no_record(query: &Query, state: QueryState) -> Result<Problem> {
     let reason = query.reason.as_deref().unwrap_or_default();
     Ok(match state {
-        State::Opening | State::Open => {
+        QueryState::Opening | QueryState::Open => {
             let closes = Timestamp::from_seconds(query.closes)?;
             let detail = format!("The query is {}; it closes at {closes}.", state.name());
             problem_in(state, StatusCode::CONFLICT, detail)
         }
-        State::Closed => {
+        QueryState::Closed => {
             let detail = format!("The query is closed and its batch is being collected. {reason}");
             problem_in(state, StatusCode::CONFLICT, detail.trim_end()).retry_after(1)
         }
-        State::Released | State::Withheld | State::Cancelled => {
+        QueryState::Released | QueryState::Withheld | QueryState::Cancelled => {
             problem_in(state, StatusCode::GONE, format!("Nothing is released: {reason}."))
         }
     })
 }
 
-async fn find(shared: &Shared, name: &str) -> Answer<Query> {
+async fn find(shared: &DeskState, name: &str) -> Answer<Query> {
     let found = shared.store.run_for(name, Store::query).await?;
     found.ok_or_else(|| Problem::not_found("There is no such query."))
 }
 
-pub(crate) async fn find_all(shared: &Shared, names: &[String]) -> Answer<Vec<Query>> {
+pub(crate) async fn find_all(shared: &DeskState, names: &[String]) -> Answer<Vec<Query>> {
     let mut queries = Vec::new();
     for name in names {
         queries.push(find(shared, name).await?);
@@ -123,7 +123,7 @@ pub(crate) async fn find_all(shared: &Shared, names: &[String]) -> Answer<Vec<Qu
 }
 
 /// A query that the caller may cancel and read.
-pub(crate) async fn find_own(shared: &Shared, caller: &Caller, name: &str) -> Answer<Query> {
+pub(crate) async fn find_own(shared: &DeskState, caller: &TokenHolder, name: &str) -> Answer<Query> {
     let query = find(shared, name).await?;
     if caller.may_touch(query.analyst.as_deref()) {
         return Ok(query);
@@ -132,7 +132,7 @@ pub(crate) async fn find_own(shared: &Shared, caller: &Caller, name: &str) -> An
 }
 
 /// A refusal that names the query's state in a member of its own.
-pub(crate) fn problem_in(state: State, status: StatusCode, detail: impl Into<String>) -> Problem {
+pub(crate) fn problem_in(state: QueryState, status: StatusCode, detail: impl Into<String>) -> Problem {
     Problem::http(status, detail).with_member("state", state.name())
 }
 
@@ -151,7 +151,7 @@ pub(crate) struct Offset {
 }
 
 /// A page of the queries that the caller sees, the latest first.
-pub(crate) async fn page(shared: &Arc<Shared>, caller: &Caller, from: usize) -> Answer<Value> {
+pub(crate) async fn page(shared: &Arc<DeskState>, caller: &TokenHolder, from: usize) -> Answer<Value> {
     let analyst = seen_by(caller);
     let mut queries = shared.store.run(move |store| store.asked_by(analyst.as_deref(), from, PAGE + 1)).await?;
     let next = (queries.len() > PAGE).then_some(from + PAGE);
@@ -160,19 +160,19 @@ pub(crate) async fn page(shared: &Arc<Shared>, caller: &Caller, from: usize) -> 
 }
 
 /// Whose queries a caller sees: its own, or an administrator everybody's.
-pub(crate) fn seen_by(caller: &Caller) -> Option<String> {
+pub(crate) fn seen_by(caller: &TokenHolder) -> Option<String> {
     match caller.role {
         Role::Analyst => Some(caller.name.clone()),
         Role::Admin => None,
     }
 }
 
-async fn entries(shared: &Arc<Shared>, queries: Vec<Query>) -> Result<Vec<Value>> {
+async fn entries(shared: &Arc<DeskState>, queries: Vec<Query>) -> Result<Vec<Value>> {
     let entries = stream::iter(queries).map(|query| entry(shared, query)).buffered(AT_ONCE);
     entries.collect::<Vec<Result<Value>>>().await.into_iter().collect()
 }
 
-async fn entry(shared: &Arc<Shared>, query: Query) -> Result<Value> {
+async fn entry(shared: &Arc<DeskState>, query: Query) -> Result<Value> {
     let card = query.card()?;
     Ok(json!({
         "query": query.name(),
@@ -197,11 +197,11 @@ struct Counted {
 }
 
 /// How many reports arrived: by the record, or by the leader's count as long as there is no record.
-pub(crate) async fn reports(shared: &Arc<Shared>, query: &Query) -> Option<u64> {
+pub(crate) async fn reports(shared: &Arc<DeskState>, query: &Query) -> Option<u64> {
     if let Some(record) = &query.record {
         return serde_json::from_str::<Counted>(record).ok().map(|counted| counted.reports);
     }
-    let task = query.tasks.as_ref().filter(|_| matches!(query.state, State::Open | State::Closed))?;
+    let task = query.tasks.as_ref().filter(|_| matches!(query.state, QueryState::Open | QueryState::Closed))?;
     let counted = shared.provisioner.count_reports(&task.parameters.task_id).await;
     // The number is shown as unknown; nothing else on the page depends on it.
     counted.inspect_err(|error| tracing::debug!(query = query.name(), %error, "the leader does not count")).ok()?

@@ -14,7 +14,7 @@ use crate::{
         config::Config,
         listing::Listing,
         provision::Provisioner,
-        store::{Store, Window},
+        store::{QueryTimes, Store},
     },
     error::Result,
 };
@@ -22,12 +22,12 @@ use crate::{
 /// How many events a stream may fall behind before it is closed.
 const EVENTS: usize = 256;
 
-pub(crate) struct Shared {
+pub(crate) struct DeskState {
     pub(crate) config: Config,
     pub(crate) store: Arc<Store>,
     pub(crate) signer: Signer,
     pub(crate) provisioner: Provisioner,
-    pub(crate) metrics: Metrics<Name>,
+    pub(crate) metrics: Metrics<DeskCounter>,
     /// Checking a card's claims is expensive: one at a time.
     pub(crate) checking: Semaphore,
     /// Places for streams.
@@ -41,24 +41,24 @@ pub(crate) struct Shared {
     /// Becomes true once, when the desk is to stop.
     pub(crate) stopping: watch::Sender<bool>,
     /// What the listing was made from.
-    basis: Mutex<Option<Basis>>,
+    basis: Mutex<Option<ListingBasis>>,
 }
 
 /// What a listing was made from: as long as it holds, so does the listing.
-struct Basis {
+struct ListingBasis {
     /// The store's count of changes.
     changes: u64,
     /// The seconds in which no query opens or closes.
     quiet: Range<u64>,
 }
 
-impl Basis {
+impl ListingBasis {
     fn holds(&self, changes: u64, now: u64) -> bool {
         self.changes == changes && self.quiet.contains(&now)
     }
 }
 
-impl Shared {
+impl DeskState {
     pub(crate) fn new(config: Config, store: Arc<Store>, signer: Signer, provisioner: Provisioner) -> Self {
         let Limits { connections, per_origin, .. } = config.limits();
         Self {
@@ -94,9 +94,9 @@ impl Shared {
         if basis.as_ref().is_some_and(|basis| basis.holds(changes, now)) {
             return Ok(());
         }
-        let windows = self.store.run(|store| store.open_windows()).await?;
-        self.list(&open_names(&windows, now)).await?;
-        *basis = Some(Basis { changes, quiet: now..next_change(&windows, now) });
+        let times = self.store.run(|store| store.open_windows()).await?;
+        self.list(&open_names(&times, now)).await?;
+        *basis = Some(ListingBasis { changes, quiet: now..next_change(&times, now) });
         Ok(())
     }
 
@@ -121,7 +121,7 @@ impl Shared {
 
 /// What a desk counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Name {
+pub(crate) enum DeskCounter {
     /// Requests answered, by outcome.
     Requests,
     /// Queries that ended, by outcome.
@@ -130,7 +130,7 @@ pub(crate) enum Name {
     AggregatorFailures,
 }
 
-impl Counter for Name {
+impl Counter for DeskCounter {
     fn describe(self) -> Description {
         match self {
             Self::Requests => {
@@ -148,13 +148,13 @@ impl Counter for Name {
     }
 }
 
-fn open_names(windows: &[Window], now: u64) -> Vec<String> {
-    windows.iter().filter(|window| window.is_open(now)).map(|window| window.query.clone()).collect()
+fn open_names(times: &[QueryTimes], now: u64) -> Vec<String> {
+    times.iter().filter(|window| window.is_open(now)).map(|window| window.query.clone()).collect()
 }
 
 /// The next moment at which one of these queries opens or closes.
-fn next_change(windows: &[Window], now: u64) -> u64 {
-    windows
+fn next_change(times: &[QueryTimes], now: u64) -> u64 {
+    times
         .iter()
         .flat_map(|window| [window.opens, window.closes])
         .filter(|moment| *moment > now)
@@ -168,8 +168,8 @@ mod tests {
 
     #[test]
     fn a_listing_holds_until_a_query_opens_or_closes() {
-        let window = |opens, closes| Window { query: String::new(), opens, closes };
-        let windows = [window(10, 20), window(15, 40)];
-        assert_eq!([0, 10, 15, 20, 40].map(|now| next_change(&windows, now)), [10, 15, 20, 40, u64::MAX]);
+        let window = |opens, closes| QueryTimes { query: String::new(), opens, closes };
+        let times = [window(10, 20), window(15, 40)];
+        assert_eq!([0, 10, 15, 20, 40].map(|now| next_change(&times, now)), [10, 15, 20, 40, u64::MAX]);
     }
 }

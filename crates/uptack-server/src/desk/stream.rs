@@ -17,7 +17,7 @@ use crate::{
         listener::{Origin, Share},
         problem::{Answer, Problem},
     },
-    desk::shared::Shared,
+    desk::shared::DeskState,
 };
 
 /// How often a comment is sent, so that no proxy takes the connection for dead.
@@ -25,7 +25,7 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 const STILL_HERE: Bytes = Bytes::from_static(b": still here\n\n");
 
 /// Tells all streams that the desk is still here, until it stops.
-pub(crate) async fn keep_alive(shared: Arc<Shared>) {
+pub(crate) async fn keep_alive(shared: Arc<DeskState>) {
     let mut stopping = shared.stopping.subscribe();
     loop {
         tokio::select! {
@@ -38,12 +38,12 @@ pub(crate) async fn keep_alive(shared: Arc<Shared>) {
 }
 
 /// A stream for one owner, if there is a place for it.
-pub(crate) fn respond(shared: &Arc<Shared>, origin: Origin) -> Answer<Response> {
+pub(crate) fn respond(shared: &Arc<DeskState>, origin: Origin) -> Answer<Response> {
     let Some(place) = shared.streams.take(origin) else {
         return Err(Problem::busy("There are too many streams; poll /queries instead.", 60));
     };
-    Ok(event_stream(stream::unfold(Follower::new(shared, place), |mut follower| async move {
-        follower.next().await.map(|bytes| (bytes, follower))
+    Ok(event_stream(stream::unfold(QueryStream::new(shared, place), |mut stream| async move {
+        stream.next().await.map(|bytes| (bytes, stream))
     })))
 }
 
@@ -53,15 +53,15 @@ pub(crate) fn event_stream(events: impl Stream<Item = Bytes> + Send + 'static) -
     (headers, Body::from_stream(events.map(Ok::<_, Infallible>))).into_response()
 }
 
-struct Follower {
+struct QueryStream {
     greeting: Option<Bytes>,
     events: broadcast::Receiver<Bytes>,
     stopping: watch::Receiver<bool>,
     _place: Share,
 }
 
-impl Follower {
-    fn new(shared: &Shared, place: Share) -> Self {
+impl QueryStream {
+    fn new(shared: &DeskState, place: Share) -> Self {
         // First the events, then what is open: a query that opens in between is named twice rather than not at all.
         let events = shared.events.subscribe();
         let greeting = shared.listing.borrow().events().clone();
@@ -86,30 +86,30 @@ mod tests {
     use crate::base::listener::Shares;
     use std::net::{IpAddr, Ipv4Addr};
 
-    fn follower(events: &broadcast::Sender<Bytes>, stopping: &watch::Sender<bool>) -> Follower {
+    fn stream(events: &broadcast::Sender<Bytes>, stopping: &watch::Sender<bool>) -> QueryStream {
         let place = Shares::new(1, 1).take(Origin::of(IpAddr::V4(Ipv4Addr::LOCALHOST))).unwrap();
         let greeting = Some(Bytes::from_static(b"those of now"));
-        Follower { greeting, events: events.subscribe(), stopping: stopping.subscribe(), _place: place }
+        QueryStream { greeting, events: events.subscribe(), stopping: stopping.subscribe(), _place: place }
     }
 
     #[tokio::test]
     async fn the_bytes_of_an_event_are_made_once_for_all_streams() {
         let (events, stopping) = (broadcast::Sender::new(4), watch::Sender::new(false));
-        let mut followers: Vec<Follower> = (0..100).map(|_| follower(&events, &stopping)).collect();
+        let mut streams: Vec<QueryStream> = (0..100).map(|_| stream(&events, &stopping)).collect();
         let event = Bytes::from("event: query\ndata: name\n\n".to_owned());
         events.send(event.clone()).unwrap();
-        for follower in &mut followers {
-            assert_eq!(follower.next().await.unwrap(), "those of now");
-            assert_eq!(follower.next().await.unwrap().as_ptr(), event.as_ptr());
+        for stream in &mut streams {
+            assert_eq!(stream.next().await.unwrap(), "those of now");
+            assert_eq!(stream.next().await.unwrap().as_ptr(), event.as_ptr());
         }
         stopping.send_replace(true);
-        assert_eq!(followers[0].next().await, None);
+        assert_eq!(streams[0].next().await, None);
     }
 
     #[tokio::test]
     async fn a_stream_that_has_missed_events_ends() {
         let (events, stopping) = (broadcast::Sender::new(4), watch::Sender::new(false));
-        let mut slow = follower(&events, &stopping);
+        let mut slow = stream(&events, &stopping);
         slow.next().await.unwrap();
         for _ in 0..5 {
             events.send(STILL_HERE).unwrap();

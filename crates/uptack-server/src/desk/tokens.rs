@@ -17,7 +17,7 @@ const LONGEST_NAME: usize = 64;
 
 /// Whose token a request shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Caller {
+pub(crate) struct TokenHolder {
     /// The name of the token's file.
     pub(crate) name: String,
     pub(crate) role: Role,
@@ -32,7 +32,7 @@ pub(crate) enum Role {
     Admin,
 }
 
-impl Caller {
+impl TokenHolder {
     /// Whether it may cancel and read a query that this analyst asked.
     pub(crate) fn may_touch(&self, analyst: Option<&str>) -> bool {
         self.role == Role::Admin || analyst == Some(self.name.as_str())
@@ -58,7 +58,7 @@ const NOT_A_TOKEN: &str = "this file in the folder of tokens is ignored: a token
 
 /// Whose token is shown. Files are read for each request, so adding or removing one needs no restart; every token is
 /// compared, even after one has matched.
-pub(crate) fn caller(folder: &Path, shown: &[u8]) -> Result<Option<Caller>> {
+pub(crate) fn caller(folder: &Path, shown: &[u8]) -> Result<Option<TokenHolder>> {
     let found = read(folder)?;
     if let Some(name) = found.ignored.first() {
         warn_now_and_then(name);
@@ -80,7 +80,7 @@ fn warn_now_and_then(file: &str) {
 }
 
 /// Whose token has this hash, for those who signed in with it before: removing a token signs them out.
-pub(crate) fn holder(folder: &Path, hash: &TokenHash) -> Result<Option<Caller>> {
+pub(crate) fn holder(folder: &Path, hash: &TokenHash) -> Result<Option<TokenHolder>> {
     Ok(read(folder)?.find(|_, token| token.hash() == *hash).map(|(caller, _)| caller))
 }
 
@@ -89,20 +89,20 @@ pub(crate) fn hash_of(folder: &Path, file: &str) -> Result<Option<TokenHash>> {
     Ok(read(folder)?.find(|caller, _| caller.name == file).map(|(_, token)| token.hash()))
 }
 
-struct Found {
-    tokens: Vec<(Caller, Token)>,
+struct TokenFiles {
+    tokens: Vec<(TokenHolder, Token)>,
     /// Names of files that are not tokens.
     ignored: Vec<String>,
 }
 
-impl Found {
-    fn find(self, is_wanted: impl Fn(&Caller, &Token) -> bool) -> Option<(Caller, Token)> {
+impl TokenFiles {
+    fn find(self, is_wanted: impl Fn(&TokenHolder, &Token) -> bool) -> Option<(TokenHolder, Token)> {
         self.tokens.into_iter().find(|(caller, token)| is_wanted(caller, token))
     }
 }
 
-fn read(folder: &Path) -> Result<Found> {
-    let mut found = Found { tokens: Vec::new(), ignored: Vec::new() };
+fn read(folder: &Path) -> Result<TokenFiles> {
+    let mut found = TokenFiles { tokens: Vec::new(), ignored: Vec::new() };
     for entry in std::fs::read_dir(folder)? {
         let path = entry?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -121,13 +121,13 @@ fn read_token(path: &Path) -> Option<Token> {
 }
 
 /// Whose token a file of this name holds. An editor's backup or a half-written file is nobody's.
-fn caller_named(file: &str) -> Option<Caller> {
+fn caller_named(file: &str) -> Option<TokenHolder> {
     let (name, role) = match file.strip_suffix(ADMIN) {
         Some(name) => (name, Role::Admin),
         None => (file, Role::Analyst),
     };
     // The name of the file, so that an administrator's queries are not those of an analyst of the same name.
-    is_name(name).then(|| Caller { name: file.to_owned(), role })
+    is_name(name).then(|| TokenHolder { name: file.to_owned(), role })
 }
 
 fn is_name(name: &str) -> bool {
@@ -153,7 +153,7 @@ mod tests {
             let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
             assert_eq!((mode(&folder.join(FIRST_ANALYST)), mode(&folder)), (0o600, 0o700));
         }
-        let named = |name: &str, role| Some(Caller { name: name.to_owned(), role });
+        let named = |name: &str, role| Some(TokenHolder { name: name.to_owned(), role });
         assert_eq!(caller(&folder, first.trim().as_bytes()).unwrap(), named(FIRST_ANALYST, Role::Analyst));
         assert_eq!(caller(&folder, b"guess").unwrap(), None);
         assert_eq!(caller(&folder, b"").unwrap(), None);

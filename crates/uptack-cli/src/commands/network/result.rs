@@ -14,7 +14,7 @@ use uptack_dap::release::record::Record;
 use uptack_dap::release::results::{Observed, shared_confidence};
 use uptack_dap::release::verification::{Document, Verifier};
 use uptack_dap::signed::PublicKey;
-use uptack_document::{Solved, check_holds, interval_name, verification_json};
+use uptack_document::{Estimates, check_holds, interval_name, verification_json};
 
 use super::super::estimate;
 use super::{DeskArguments, block_on};
@@ -142,7 +142,7 @@ impl Released {
     }
 
     /// The estimate of a single question.
-    fn solve(&self, intervals: IntervalArguments) -> Result<Solved> {
+    fn solve(&self, intervals: IntervalArguments) -> Result<Estimates> {
         let Self { record, channel, .. } = self;
         match (&record.tally, record.sums.as_deref()) {
             (Some(tally), None) => estimate::solve(channel, tally, intervals, PLACE),

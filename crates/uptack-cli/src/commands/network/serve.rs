@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use uptack_dap::address::Origin;
 use uptack_server::aggregator;
 use uptack_server::base::logging;
-use uptack_server::desk::config::{Aggregators, Place, Remote};
+use uptack_server::desk::config::{AggregatorsConfig, EmbeddedAddress, Remote};
 use uptack_server::desk::{self, Config, Desk};
 use url::Url;
 
@@ -125,21 +125,21 @@ impl ServeArguments {
         [self.listen, self.leader_listen, self.helper_listen].into_iter().flatten()
     }
 
-    fn aggregators(&self) -> Result<Aggregators> {
+    fn aggregators(&self) -> Result<AggregatorsConfig> {
         let (Some(leader), Some(helper)) = (&self.leader, &self.helper) else {
             return Ok(self.embedded_aggregators());
         };
-        Ok(Aggregators::External {
+        Ok(AggregatorsConfig::External {
             leader: remote(leader, self.leader_admin.as_deref())?,
             helper: remote(helper, self.helper_admin.as_deref())?,
             one_operator: self.one_operator,
         })
     }
 
-    fn embedded_aggregators(&self) -> Aggregators {
-        Aggregators::Embedded {
-            leader: Place { listen: self.leader_listen, url: self.leader_url.clone() },
-            helper: Place { listen: self.helper_listen, url: self.helper_url.clone() },
+    fn embedded_aggregators(&self) -> AggregatorsConfig {
+        AggregatorsConfig::Embedded {
+            leader: EmbeddedAddress { listen: self.leader_listen, url: self.leader_url.clone() },
+            helper: EmbeddedAddress { listen: self.helper_listen, url: self.helper_url.clone() },
         }
     }
 }

@@ -9,7 +9,7 @@ use maud::{DOCTYPE, Markup, html};
 use super::HOME;
 use crate::{
     base::{http::document, problem::Problem},
-    desk::tokens::Caller,
+    desk::tokens::TokenHolder,
     error::Error,
 };
 
@@ -18,7 +18,7 @@ pub(super) const FORM_TOKEN: &str = "form_token";
 
 /// Somebody who is signed in.
 pub(super) struct Visitor {
-    pub(super) caller: Caller,
+    pub(super) caller: TokenHolder,
     /// The value of that field in this visitor's forms.
     pub(super) form_token: String,
 }
@@ -125,7 +125,7 @@ pub(super) fn scrolling_table(label: &str, table: &Markup) -> Markup {
 
 /// A refusal.
 #[derive(Debug)]
-pub(super) enum Refusal {
+pub(super) enum PageError {
     /// The visitor has to sign in first.
     SignIn,
     /// A page that says why.
@@ -133,9 +133,9 @@ pub(super) enum Refusal {
 }
 
 /// What a visitor asked for, or the refusal.
-pub(super) type Granted<T> = Result<T, Refusal>;
+pub(super) type PageResult<T> = Result<T, PageError>;
 
-impl Refusal {
+impl PageError {
     pub(super) fn page(status: StatusCode, words: impl Into<String>) -> Self {
         Self::Page(status, words.into())
     }
@@ -158,31 +158,31 @@ impl Refusal {
     }
 }
 
-impl From<Problem> for Refusal {
+impl From<Problem> for PageError {
     fn from(problem: Problem) -> Self {
         Self::page(problem.status(), problem.words())
     }
 }
 
-impl From<Error> for Refusal {
+impl From<Error> for PageError {
     fn from(error: Error) -> Self {
         Problem::from(error).into()
     }
 }
 
-impl From<uptack::Error> for Refusal {
+impl From<uptack::Error> for PageError {
     fn from(error: uptack::Error) -> Self {
         Error::from(error).into()
     }
 }
 
-impl From<uptack_dap::Error> for Refusal {
+impl From<uptack_dap::Error> for PageError {
     fn from(error: uptack_dap::Error) -> Self {
         Error::from(error).into()
     }
 }
 
-impl IntoResponse for Refusal {
+impl IntoResponse for PageError {
     fn into_response(self) -> Response {
         let Self::Page(status, words) = self else { return Redirect::to("/pages/sign-in").into_response() };
         let title = status.canonical_reason().unwrap_or("Error");

@@ -4,7 +4,7 @@
 
 use super::{
     Pages,
-    frame::{FORM_TOKEN, Granted, Refusal, Visitor},
+    frame::{FORM_TOKEN, PageError, PageResult, Visitor},
 };
 use crate::{
     base::{http::read_body, locks::lock},
@@ -31,23 +31,23 @@ pub(super) const LARGEST_FORM: usize = 1024 * 1024;
 
 /// Anybody who is not signed in has to sign in first.
 impl FromRequestParts<Arc<Pages>> for Visitor {
-    type Rejection = Refusal;
+    type Rejection = PageError;
 
-    async fn from_request_parts(parts: &mut Parts, pages: &Arc<Pages>) -> Granted<Self> {
+    async fn from_request_parts(parts: &mut Parts, pages: &Arc<Pages>) -> PageResult<Self> {
         pages.visitor(&parts.headers)
     }
 }
 
 /// A form that changes something, from somebody who is signed in and from no page but ours.
-pub(super) struct Form {
+pub(super) struct SubmittedForm {
     pub(super) visitor: Visitor,
-    pub(super) fields: Fields,
+    pub(super) fields: FormFields,
 }
 
-impl FromRequest<Arc<Pages>> for Form {
-    type Rejection = Refusal;
+impl FromRequest<Arc<Pages>> for SubmittedForm {
+    type Rejection = PageError;
 
-    async fn from_request(request: Request, pages: &Arc<Pages>) -> Granted<Self> {
+    async fn from_request(request: Request, pages: &Arc<Pages>) -> PageResult<Self> {
         let (parts, body) = request.into_parts();
         let visitor = pages.visitor(&parts.headers)?;
         let fields = pages.read_form(&parts.headers, body).await?;
@@ -58,24 +58,24 @@ impl FromRequest<Arc<Pages>> for Form {
 
 impl Pages {
     /// Who asks. The token that the session was begun with must still be valid.
-    pub(super) fn visitor(&self, headers: &HeaderMap) -> Granted<Visitor> {
-        let id = self.shown_session(headers).ok_or(Refusal::SignIn)?;
-        let session = self.sessions.find(&id, self.shared.now()).ok_or(Refusal::SignIn)?;
+    pub(super) fn visitor(&self, headers: &HeaderMap) -> PageResult<Visitor> {
+        let id = self.shown_session(headers).ok_or(PageError::SignIn)?;
+        let session = self.sessions.find(&id, self.shared.now()).ok_or(PageError::SignIn)?;
         let Session { token, form_token, .. } = session;
         match tokens::holder(&self.shared.tokens(), &token)? {
             Some(caller) => Ok(Visitor { caller, form_token }),
             None => {
                 self.sessions.end(&id);
-                Err(Refusal::SignIn)
+                Err(PageError::SignIn)
             }
         }
     }
 
     /// Reads a form whose token is still to be checked.
-    pub(super) async fn read_form(&self, headers: &HeaderMap, body: Body) -> Granted<Fields> {
+    pub(super) async fn read_form(&self, headers: &HeaderMap, body: Body) -> PageResult<FormFields> {
         check_origin(headers)?;
         let body = read_body(body, LARGEST_FORM, self.shared.config.request_timeout).await?;
-        Ok(Fields::parse(&body))
+        Ok(FormFields::parse(&body))
     }
 
     pub(super) fn shown_session(&self, headers: &HeaderMap) -> Option<String> {
@@ -127,11 +127,11 @@ const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// Refuses what another site sent. Browsers say where a form comes from; for one that does not, only the form's token
 /// is checked. The origin of our own forms is `null` where no referrer may be sent; `Sec-Fetch-Site` tells them apart.
-pub(super) fn check_origin(headers: &HeaderMap) -> Granted<()> {
+pub(super) fn check_origin(headers: &HeaderMap) -> PageResult<()> {
     let site = text(headers, SEC_FETCH_SITE);
     match site {
         None | Some("same-origin" | "none") if is_own_origin(headers, site) => Ok(()),
-        _ => Err(Refusal::forbidden("This form was sent from another site. Nothing was done.")),
+        _ => Err(PageError::forbidden("This form was sent from another site. Nothing was done.")),
     }
 }
 
@@ -150,13 +150,13 @@ fn text(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
 }
 
 /// Refuses a form of another session.
-pub(super) fn check_form_token(shown: &str, expected: &str) -> Granted<()> {
+pub(super) fn check_form_token(shown: &str, expected: &str) -> PageResult<()> {
     let expected = Token::try_from(expected.to_owned());
     if expected.is_ok_and(|expected| expected.hash().matches(shown.as_bytes())) {
         return Ok(());
     }
     let words = "This form is not one of your session's. Nothing was done; load the page again and repeat it.";
-    Err(Refusal::forbidden(words))
+    Err(PageError::forbidden(words))
 }
 
 fn cookie(headers: &HeaderMap, name: &str) -> Option<String> {
@@ -171,10 +171,10 @@ fn cookies(headers: &HeaderMap) -> impl Iterator<Item = (&str, &str)> {
 
 /// The fields of a form, in a query or in a body.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Fields(Vec<(String, String)>);
+pub(super) struct FormFields(Vec<(String, String)>);
 
 /// Those of the request's query.
-impl<S: Sync> FromRequestParts<S> for Fields {
+impl<S: Sync> FromRequestParts<S> for FormFields {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
@@ -182,7 +182,7 @@ impl<S: Sync> FromRequestParts<S> for Fields {
     }
 }
 
-impl Fields {
+impl FormFields {
     pub(super) fn parse(bytes: &[u8]) -> Self {
         Self(url::form_urlencoded::parse(bytes).into_owned().collect())
     }

@@ -26,35 +26,35 @@ use axum::{
 use std::sync::Arc;
 use uptack_dap::token::TokenHash;
 
-use crate::{base::http::document, desk::shared::Shared};
-use frame::{Granted, Refusal};
+use crate::{base::http::document, desk::shared::DeskState};
+use frame::{PageError, PageResult};
 use guard::{Links, Sessions};
-use work::Work;
+use work::WorkPool;
 
 /// What the pages keep in addition to what all parts of a desk share. All of it may be lost with the process.
 pub(crate) struct Pages {
-    shared: Arc<Shared>,
+    shared: Arc<DeskState>,
     /// Part of the cookies' names: browsers do not tell the ports of a host apart.
     port: u16,
     sessions: Sessions,
     links: Links,
-    work: Work,
+    work: WorkPool,
     plans: ask::Plans,
-    outcomes: questions::Outcomes,
-    counts: questions::Counts,
+    outcomes: questions::EstimatedRecords,
+    counts: questions::ReportCounts,
 }
 
 impl Pages {
-    pub(crate) fn new(shared: Arc<Shared>, port: u16) -> Self {
+    pub(crate) fn new(shared: Arc<DeskState>, port: u16) -> Self {
         Self {
             shared,
             port,
             sessions: Sessions::default(),
             links: Links::default(),
-            work: Work::default(),
+            work: WorkPool::default(),
             plans: ask::Plans::default(),
-            outcomes: questions::Outcomes::default(),
-            counts: questions::Counts::default(),
+            outcomes: questions::EstimatedRecords::default(),
+            counts: questions::ReportCounts::default(),
         }
     }
 
@@ -71,7 +71,7 @@ const HOME: &str = "/pages/";
 /// What all handlers share.
 type Site = State<Arc<Pages>>;
 /// What a handler returns.
-type Page = Granted<Response>;
+type PageResponse = PageResult<Response>;
 
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
@@ -96,7 +96,7 @@ pub(crate) fn routes(pages: Arc<Pages>) -> Router {
         .route("/pages/style.css", get(|| async { document("text/css; charset=utf-8", STYLE) }))
         .route("/pages/script.js", get(|| async { document("text/javascript; charset=utf-8", SCRIPT) }))
         .route("/pages/icon.svg", get(|| async { document("image/svg+xml", ICON) }))
-        .route("/pages/{*rest}", get(|| async { Refusal::not_found("There is no such page.") }))
+        .route("/pages/{*rest}", get(|| async { PageError::not_found("There is no such page.") }))
         .layer(middleware::from_fn(guarded))
         .with_state(pages)
 }

@@ -10,9 +10,9 @@ use maud::{Markup, html};
 use uptack_dap::token::{Token, TokenHash};
 
 use super::{
-    HOME, Page, Pages, Site,
+    HOME, PageResponse, Pages, Site,
     frame::{self, FORM_TOKEN},
-    guard::{Fields, Form, check_form_token},
+    guard::{FormFields, SubmittedForm, check_form_token},
 };
 use crate::{desk::tokens, error::Result};
 
@@ -21,7 +21,7 @@ pub(super) const ONCE: &str = "/pages/sign-in/once";
 /// The field of that link.
 pub(super) const LINK: &str = "link";
 
-pub(super) async fn form(State(pages): Site, headers: HeaderMap) -> Page {
+pub(super) async fn form(State(pages): Site, headers: HeaderMap) -> PageResponse {
     Ok(if pages.visitor(&headers).is_ok() {
         Redirect::to(HOME).into_response()
     } else {
@@ -29,7 +29,7 @@ pub(super) async fn form(State(pages): Site, headers: HeaderMap) -> Page {
     })
 }
 
-pub(super) async fn submit(State(pages): Site, headers: HeaderMap, body: Body) -> Page {
+pub(super) async fn submit(State(pages): Site, headers: HeaderMap, body: Body) -> PageResponse {
     let fields = pages.read_form(&headers, body).await?;
     let Some(visit) = pages.shown_visit(&headers) else {
         let words =
@@ -45,7 +45,12 @@ pub(super) async fn submit(State(pages): Site, headers: HeaderMap, body: Body) -
 }
 
 /// Exchanges a link for a session; the address that the browser keeps contains nothing of the link.
-pub(super) async fn by_link(State(pages): Site, method: Method, headers: HeaderMap, fields: Fields) -> Page {
+pub(super) async fn by_link(
+    State(pages): Site,
+    method: Method,
+    headers: HeaderMap,
+    fields: FormFields,
+) -> PageResponse {
     // The link works only once, and nobody has opened it yet.
     if method != Method::GET || is_prefetch(&headers) {
         return Ok(StatusCode::NO_CONTENT.into_response());
@@ -63,7 +68,7 @@ fn is_prefetch(headers: &HeaderMap) -> bool {
     ["sec-purpose", "purpose"].iter().any(|name| headers.contains_key(*name))
 }
 
-pub(super) async fn sign_out(State(pages): Site, headers: HeaderMap, _form: Form) -> Page {
+pub(super) async fn sign_out(State(pages): Site, headers: HeaderMap, _form: SubmittedForm) -> PageResponse {
     if let Some(id) = pages.shown_session(&headers) {
         pages.sessions.end(&id);
     }

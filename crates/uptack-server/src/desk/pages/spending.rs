@@ -11,7 +11,7 @@ use uptack_dap::card_task;
 use uptack_owner::policy::{LifetimeLimits, Limit};
 
 use super::{
-    Page, Site,
+    PageResponse, Site,
     frame::{self, Tab, Visitor, scrolling_table, table_head},
 };
 use crate::{
@@ -27,7 +27,7 @@ const MOST: usize = 10_000;
 
 /// What it cost an owner to answer all questions to some owners, by view.
 #[derive(Default, Clone)]
-struct Spent {
+struct ClaimedCost {
     cards: u64,
     linked: Option<f64>,
     one_aggregator: Option<f64>,
@@ -35,7 +35,7 @@ struct Spent {
     delta: f64,
 }
 
-impl Spent {
+impl ClaimedCost {
     fn none() -> Self {
         Self { linked: Some(0.0), one_aggregator: Some(0.0), release: Some(0.0), ..Self::default() }
     }
@@ -58,17 +58,17 @@ fn sum(spent: Option<f64>, cost: Option<f64>) -> Option<f64> {
 
 /// What everything asked costs, and the same by the attributes that the cards read.
 struct Spending {
-    all: Spent,
-    populations: BTreeMap<Vec<String>, Spent>,
+    all: ClaimedCost,
+    populations: BTreeMap<Vec<String>, ClaimedCost>,
 }
 
 impl Spending {
     /// Adds up the cards of an analyst, or of everybody. A series is paid once.
     fn read(store: &Store, analyst: Option<&str>) -> Result<Self> {
-        let mut spending = Self { all: Spent::none(), populations: BTreeMap::new() };
+        let mut spending = Self { all: ClaimedCost::none(), populations: BTreeMap::new() };
         let mut paid = HashSet::new();
         // Nobody has seen what is still to be opened; what was cancelled may have been answered before.
-        let seen = |query: &Query| query.state != store::State::Opening;
+        let seen = |query: &Query| query.state != store::QueryState::Opening;
         for query in store.asked_by(analyst, 0, MOST)?.into_iter().filter(seen) {
             let card = query.card()?;
             if paid.insert(card_task::names(&card)?.charge.to_string()) {
@@ -80,11 +80,11 @@ impl Spending {
 
     fn add(&mut self, card: &Card) {
         self.all.add(card);
-        self.populations.entry(card.attributes.clone()).or_insert_with(Spent::none).add(card);
+        self.populations.entry(card.attributes.clone()).or_insert_with(ClaimedCost::none).add(card);
     }
 }
 
-pub(super) async fn show(State(pages): Site, visitor: Visitor) -> Page {
+pub(super) async fn show(State(pages): Site, visitor: Visitor) -> PageResponse {
     let analyst = queries::seen_by(&visitor.caller);
     let whose = if analyst.is_some() { "your" } else { "everybody's" };
     let spending = pages.shared.store.run(move |store| Spending::read(store, analyst.as_deref())).await?;
@@ -113,7 +113,7 @@ fn population(attributes: &[String]) -> String {
     format!("Owners who have {}", attributes.join(", "))
 }
 
-fn panel(who: &str, spent: &Spent) -> Markup {
+fn panel(who: &str, spent: &ClaimedCost) -> Markup {
     html! {
         section.panel {
             h2 { (who) }
@@ -123,7 +123,7 @@ fn panel(who: &str, spent: &Spent) -> Markup {
     }
 }
 
-impl Spent {
+impl ClaimedCost {
     fn table(&self) -> Markup {
         let limits = LifetimeLimits::of_the_guide();
         let one_aggregator = limits.one_aggregator.unwrap_or(Limit::Unlimited);

@@ -18,19 +18,19 @@ use uptack_dap::{
 };
 
 use super::{
-    Page, Pages, Site,
-    frame::{self, FORM_TOKEN, Granted, Refusal, Tab, Visitor, scrolling_table},
+    PageResponse, Pages, Site,
+    frame::{self, FORM_TOKEN, PageError, PageResult, Tab, Visitor, scrolling_table},
     guard,
 };
 
 /// The longest value that is shown in full, in characters.
 const LONGEST_SHOWN: usize = 160;
 
-pub(super) async fn form(visitor: Visitor) -> Page {
+pub(super) async fn form(visitor: Visitor) -> PageResponse {
     Ok(form_page(&visitor, None))
 }
 
-pub(super) async fn submit(State(pages): Site, visitor: Visitor, headers: HeaderMap, request: Request) -> Page {
+pub(super) async fn submit(State(pages): Site, visitor: Visitor, headers: HeaderMap, request: Request) -> PageResponse {
     let sent = Sent::read(&pages, &headers, request).await?;
     guard::check_form_token(&sent.form_token, &visitor.form_token)?;
     let document = match Document::from_json(&sent.text) {
@@ -44,7 +44,7 @@ pub(super) async fn submit(State(pages): Site, visitor: Visitor, headers: Header
 }
 
 impl Pages {
-    async fn verify(&self, document: Document, only_own_key: bool) -> Granted<Arc<Result<Verified, String>>> {
+    async fn verify(&self, document: Document, only_own_key: bool) -> PageResult<Arc<Result<Verified, String>>> {
         let key = only_own_key.then(|| self.shared.signer.public());
         self.work.once(move || Verified::of(&document, key.as_ref())).await.ok_or_else(busy)
     }
@@ -58,8 +58,8 @@ fn page(visitor: &Visitor, body: Markup) -> Response {
     frame::page("Verify", Tab::Verify, visitor, body)
 }
 
-fn busy() -> Refusal {
-    Refusal::busy("Too much is being computed at once. Try again in a moment, or use `uptack verify`.")
+fn busy() -> PageError {
+    PageError::busy("Too much is being computed at once. Try again in a moment, or use `uptack verify`.")
 }
 
 /// What the form sends; a file is used rather than pasted text.
@@ -71,16 +71,16 @@ struct Sent {
 }
 
 impl Sent {
-    async fn read(pages: &Pages, headers: &HeaderMap, request: Request) -> Granted<Self> {
+    async fn read(pages: &Pages, headers: &HeaderMap, request: Request) -> PageResult<Self> {
         guard::check_origin(headers)?;
-        let late = |_| Refusal::page(StatusCode::REQUEST_TIMEOUT, "The document did not arrive in time.");
+        let late = |_| PageError::page(StatusCode::REQUEST_TIMEOUT, "The document did not arrive in time.");
         tokio::time::timeout(pages.shared.config.request_timeout, Self::read_parts(request)).await.map_err(late)?
     }
 
-    async fn read_parts(request: Request) -> Granted<Self> {
-        let refuse = |error: MultipartError| Refusal::page(error.status(), error.body_text());
+    async fn read_parts(request: Request) -> PageResult<Self> {
+        let refuse = |error: MultipartError| PageError::page(error.status(), error.body_text());
         let parts = Multipart::from_request(request, &()).await;
-        let mut parts = parts.map_err(|error| Refusal::page(error.status(), error.body_text()))?;
+        let mut parts = parts.map_err(|error| PageError::page(error.status(), error.body_text()))?;
         let mut sent = Self::default();
         // A body of more than two MiB is refused while it is read.
         while let Some(part) = parts.next_field().await.map_err(refuse)? {

@@ -21,31 +21,31 @@ const MOST_WAITING: usize = 12;
 const KEPT: usize = 64;
 
 /// The places for computations.
-pub(super) struct Work {
+pub(super) struct WorkPool {
     running: Arc<Semaphore>,
     waiting: Arc<Semaphore>,
 }
 
-impl Default for Work {
+impl Default for WorkPool {
     fn default() -> Self {
         Self { running: Arc::new(Semaphore::new(AT_ONCE)), waiting: Arc::new(Semaphore::new(MOST_WAITING)) }
     }
 }
 
 /// Results, and computations under way, by their key; the latest last.
-pub(super) struct Jobs<T>(Mutex<VecDeque<(String, Job<T>)>>);
+pub(super) struct Computations<T>(Mutex<VecDeque<(String, Computation<T>)>>);
 
-type Job<T> = Shared<BoxFuture<'static, Option<Arc<T>>>>;
+type Computation<T> = Shared<BoxFuture<'static, Option<Arc<T>>>>;
 
-impl<T> Default for Jobs<T> {
+impl<T> Default for Computations<T> {
     fn default() -> Self {
         Self(Mutex::default())
     }
 }
 
-impl<T> Jobs<T> {
+impl<T> Computations<T> {
     /// The job of this key, or the one that `begin` begins. Only the latest are kept.
-    fn find_or_begin(&self, key: &str, begin: impl FnOnce() -> Option<Job<T>>) -> Option<Job<T>> {
+    fn find_or_begin(&self, key: &str, begin: impl FnOnce() -> Option<Computation<T>>) -> Option<Computation<T>> {
         let mut known = lock(&self.0);
         if let Some((_, job)) = known.iter().find(|(other, _)| other == key) {
             return Some(job.clone());
@@ -60,7 +60,7 @@ impl<T> Jobs<T> {
 }
 
 /// The outcome of asking for a computation.
-pub(super) enum Found<T> {
+pub(super) enum Computed<T> {
     Done(Arc<T>),
     /// It is still being computed; ask again.
     Later,
@@ -68,27 +68,27 @@ pub(super) enum Found<T> {
     Busy,
 }
 
-impl Work {
+impl WorkPool {
     /// The result of a computation, if it is there within `patience`; if not, the computation goes on. Each key is
     /// computed once.
     pub(super) async fn find<T: Send + Sync + 'static>(
         &self,
-        jobs: &Jobs<T>,
+        jobs: &Computations<T>,
         key: &str,
         patience: Duration,
         compute: impl FnOnce() -> T + Send + 'static,
-    ) -> Found<T> {
-        let Some(job) = jobs.find_or_begin(key, || self.begin(compute)) else { return Found::Busy };
+    ) -> Computed<T> {
+        let Some(job) = jobs.find_or_begin(key, || self.begin(compute)) else { return Computed::Busy };
         match tokio::time::timeout(patience, job).await {
-            Ok(Some(result)) => Found::Done(result),
+            Ok(Some(result)) => Computed::Done(result),
             // It panicked, and waiting longer would not help.
-            Ok(None) => Found::Busy,
-            Err(_) => Found::Later,
+            Ok(None) => Computed::Busy,
+            Err(_) => Computed::Later,
         }
     }
 
     /// Begins a computation, if there is a place for it.
-    fn begin<T: Send + Sync + 'static>(&self, compute: impl FnOnce() -> T + Send + 'static) -> Option<Job<T>> {
+    fn begin<T: Send + Sync + 'static>(&self, compute: impl FnOnce() -> T + Send + 'static) -> Option<Computation<T>> {
         let place = Arc::clone(&self.waiting).try_acquire_owned().ok()?;
         // A task of its own: the request may be gone before it is done.
         let task = tokio::spawn(run(place, Arc::clone(&self.running), compute));
@@ -127,7 +127,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_same_is_computed_once_and_too_much_is_refused() {
-        let (work, jobs) = (Work::default(), Jobs::<u32>::default());
+        let (work, jobs) = (WorkPool::default(), Computations::<u32>::default());
         let (release, held) = mpsc::channel::<()>();
         let held = Arc::new(Mutex::new(held));
         let waits = || {
@@ -138,18 +138,18 @@ mod tests {
             }
         };
         let moment = Duration::from_millis(1);
-        assert!(matches!(work.find(&jobs, "a", moment, waits()).await, Found::Later));
+        assert!(matches!(work.find(&jobs, "a", moment, waits()).await, Computed::Later));
         // The same again begins nothing; others wait for their turn until there are too many.
-        assert!(matches!(work.find(&jobs, "a", moment, || unreachable!()).await, Found::Later));
+        assert!(matches!(work.find(&jobs, "a", moment, || unreachable!()).await, Computed::Later));
         for other in 1..MOST_WAITING {
-            assert!(matches!(work.find(&jobs, &other.to_string(), moment, waits()).await, Found::Later));
+            assert!(matches!(work.find(&jobs, &other.to_string(), moment, waits()).await, Computed::Later));
         }
-        assert!(matches!(work.find(&jobs, "more", moment, || unreachable!()).await, Found::Busy));
+        assert!(matches!(work.find(&jobs, "more", moment, || unreachable!()).await, Computed::Busy));
         for _ in 0..MOST_WAITING {
             release.send(()).unwrap();
         }
-        assert!(matches!(work.find(&jobs, "a", LONG, || unreachable!()).await, Found::Done(seven) if *seven == 7));
-        assert!(matches!(work.find(&jobs, "11", LONG, || unreachable!()).await, Found::Done(_)));
+        assert!(matches!(work.find(&jobs, "a", LONG, || unreachable!()).await, Computed::Done(seven) if *seven == 7));
+        assert!(matches!(work.find(&jobs, "11", LONG, || unreachable!()).await, Computed::Done(_)));
         assert_eq!(work.once(|| 3).await.as_deref(), Some(&3));
     }
 }

@@ -17,7 +17,7 @@ use super::{Addresses, base_address};
 use crate::{
     aggregator::{self, Admission, Aggregator, Pair, PairSecret},
     desk::{
-        config::{Config, Place},
+        config::{Config, EmbeddedAddress},
         store::Store,
     },
     error::{Error, Result},
@@ -68,7 +68,7 @@ impl EmbeddedPair {
 }
 
 /// What both aggregators are started with.
-pub(super) struct Settings<'a> {
+pub(super) struct PairSettings<'a> {
     desk: &'a Config,
     store: &'a Store,
     admission: Admission,
@@ -81,7 +81,7 @@ struct Started {
     url: Url,
 }
 
-impl<'a> Settings<'a> {
+impl<'a> PairSettings<'a> {
     /// Makes the files that both need, unless they are there.
     pub(super) fn prepare(desk: &'a Config, store: &'a Store, signer: PublicKey) -> Result<Self> {
         let credentials = desk.enrolment.then(|| desk.data.join("credentials"));
@@ -100,7 +100,11 @@ impl<'a> Settings<'a> {
     }
 
     /// Starts the helper, then the leader, which calls it.
-    pub(super) async fn start(&self, leader: &Place, helper: &Place) -> Result<(EmbeddedPair, Addresses)> {
+    pub(super) async fn start(
+        &self,
+        leader: &EmbeddedAddress,
+        helper: &EmbeddedAddress,
+    ) -> Result<(EmbeddedPair, Addresses)> {
         let helper = self.start_one(AggregatorRole::Helper, helper, None).await?;
         let peer = self.peer_address(&helper);
         let leader = self.start_one(AggregatorRole::Leader, leader, Some(peer)).await?;
@@ -112,7 +116,7 @@ impl<'a> Settings<'a> {
         Ok((EmbeddedPair(RwLock::new(Some(pair))), addresses))
     }
 
-    async fn start_one(&self, role: AggregatorRole, place: &Place, peer: Option<Url>) -> Result<Started> {
+    async fn start_one(&self, role: AggregatorRole, place: &EmbeddedAddress, peer: Option<Url>) -> Result<Started> {
         let listen = self.store.listen_address(&listen_key(role), place.listen)?;
         let aggregator = Aggregator::start(self.aggregator_config(role, listen, peer)).await?;
         let url = owners_address(&aggregator, place, role)?;
@@ -162,7 +166,7 @@ fn listen_key(role: AggregatorRole) -> String {
 }
 
 /// Where owners find an aggregator.
-fn owners_address(aggregator: &Aggregator, place: &Place, role: AggregatorRole) -> Result<Url> {
+fn owners_address(aggregator: &Aggregator, place: &EmbeddedAddress, role: AggregatorRole) -> Result<Url> {
     if let Some(url) = &place.url {
         return base_address(url);
     }

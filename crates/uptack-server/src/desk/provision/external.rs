@@ -18,14 +18,14 @@ use crate::{
 };
 
 /// Both servers.
-pub(super) struct Servers {
-    leader: Server,
-    helper: Server,
+pub(super) struct RemoteServers {
+    leader: RemoteServer,
+    helper: RemoteServer,
     /// Where definitions are written for operators who add tasks by hand.
     folder: PathBuf,
 }
 
-impl Servers {
+impl RemoteServers {
     pub(super) fn new(config: &Config, leader: &Remote, helper: &Remote) -> Result<(Self, Addresses)> {
         let addresses = Addresses { leader: base_address(&leader.url)?, helper: base_address(&helper.url)? };
         if addresses.leader == addresses.helper {
@@ -33,15 +33,15 @@ impl Servers {
         }
         let http = http_client::client(config.root.as_deref())?;
         let servers = Self {
-            leader: Server::new(AggregatorRole::Leader, leader, &http),
-            helper: Server::new(AggregatorRole::Helper, helper, &http),
+            leader: RemoteServer::new(AggregatorRole::Leader, leader, &http),
+            helper: RemoteServer::new(AggregatorRole::Helper, helper, &http),
             folder: config.data.join("provision"),
         };
         Ok((servers, addresses))
     }
 
     pub(super) async fn add(&self, card: &SignedCard, collector: &CollectorTask) -> Result<()> {
-        let define = |server: &Server| CardDefinition::new(server.role, card.clone(), collector);
+        let define = |server: &RemoteServer| CardDefinition::new(server.role, card.clone(), collector);
         let (for_leader, for_helper) = (define(&self.leader), define(&self.helper));
         if self.leader.is_served_by_hand() || self.helper.is_served_by_hand() {
             write_files(&self.folder, &[&for_leader, &for_helper], &collector.parameters)?;
@@ -63,13 +63,13 @@ impl Servers {
 }
 
 /// One of the servers. It is called only with its operator's token.
-struct Server {
+struct RemoteServer {
     role: AggregatorRole,
     remote: Remote,
     http: reqwest::Client,
 }
 
-impl Server {
+impl RemoteServer {
     fn new(role: AggregatorRole, remote: &Remote, http: &reqwest::Client) -> Self {
         Self { role, remote: remote.clone(), http: http.clone() }
     }
@@ -169,7 +169,7 @@ mod tests {
             axum::serve(listener, Router::new().fallback(move || async move { (status, body) })).await
         });
         let remote = Remote { url, admin: Some(Token::generate()) };
-        let leader = Server::new(AggregatorRole::Leader, &remote, &http_client::client(None).unwrap());
+        let leader = RemoteServer::new(AggregatorRole::Leader, &remote, &http_client::client(None).unwrap());
         let outcome = leader.delete(&TaskId::from([7; 32])).await;
         server.abort();
         outcome

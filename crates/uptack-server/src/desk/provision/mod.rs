@@ -15,13 +15,13 @@ use url::Url;
 
 use crate::{
     desk::{
-        config::{Aggregators, Config},
+        config::{AggregatorsConfig, Config},
         store::Store,
     },
     error::{Error, Result},
 };
-use embedded::{EmbeddedPair, Settings};
-use external::Servers;
+use embedded::{EmbeddedPair, PairSettings};
+use external::RemoteServers;
 
 /// The two aggregators, wherever they are.
 pub(crate) struct Provisioner {
@@ -38,20 +38,20 @@ struct Addresses {
 
 enum Means {
     Embedded(Box<EmbeddedPair>),
-    External(Box<Servers>),
+    External(Box<RemoteServers>),
 }
 
 impl Provisioner {
     /// Starts the embedded pair, or makes ready to call the servers elsewhere.
     pub(crate) async fn start(config: &Config, store: &Store, signer: PublicKey) -> Result<Self> {
         match &config.aggregators {
-            Aggregators::Embedded { leader, helper } => {
-                let settings = Settings::prepare(config, store, signer)?;
+            AggregatorsConfig::Embedded { leader, helper } => {
+                let settings = PairSettings::prepare(config, store, signer)?;
                 let (pair, addresses) = settings.start(leader, helper).await?;
                 Ok(Self { addresses, operators: Operators::One, means: Means::Embedded(Box::new(pair)) })
             }
-            Aggregators::External { leader, helper, one_operator } => {
-                let (servers, addresses) = Servers::new(config, leader, helper)?;
+            AggregatorsConfig::External { leader, helper, one_operator } => {
+                let (servers, addresses) = RemoteServers::new(config, leader, helper)?;
                 let operators = if *one_operator { Operators::One } else { Operators::Two };
                 Ok(Self { addresses, operators, means: Means::External(Box::new(servers)) })
             }

@@ -69,7 +69,7 @@ const STEPS: &[&str] = &[
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::desk::store::{State, Store};
+    use crate::desk::store::{QueryState, Store};
     use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
     use rusqlite::Connection;
 
@@ -117,7 +117,7 @@ mod tests {
         at_first_layout(directory.path());
         let store = Store::open(directory.path()).unwrap();
         let old = store.query("old").unwrap().unwrap();
-        assert_eq!((old.state, old.record.as_deref(), old.analyst), (State::Released, Some("the record"), None));
+        assert_eq!((old.state, old.record.as_deref(), old.analyst), (QueryState::Released, Some("the record"), None));
         assert_eq!((old.opens, old.closes, old.job.is_some()), (5, 10, true));
         assert_eq!(store.setting("listen").unwrap().as_deref(), Some("127.0.0.1:8470"));
         drop(store);

@@ -33,7 +33,7 @@ pub use layout::{STATE_FILE, back_up};
 
 /// What became of a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum State {
+pub enum QueryState {
     /// Durable here, not yet known to the aggregators.
     Opening,
     /// Known to the aggregators; answers are taken within its window.
@@ -48,7 +48,7 @@ pub enum State {
     Cancelled,
 }
 
-impl State {
+impl QueryState {
     /// All of them.
     pub const ALL: [Self; 6] =
         [Self::Opening, Self::Open, Self::Closed, Self::Released, Self::Withheld, Self::Cancelled];
@@ -81,7 +81,7 @@ pub(crate) struct Query {
     pub(crate) signed: SignedCard,
     pub(crate) opens: u64,
     pub(crate) closes: u64,
-    pub(crate) state: State,
+    pub(crate) state: QueryState,
     pub(crate) reason: Option<String>,
     /// The collector's part of the task; gone when the aggregators no longer have the task.
     pub(crate) tasks: Option<CollectorTask>,
@@ -103,25 +103,25 @@ impl Query {
     }
 
     /// The state at a moment: a query is closed from the moment on that its card names.
-    pub(crate) fn state_at(&self, now: u64) -> State {
-        if self.state == State::Open && now >= self.closes { State::Closed } else { self.state }
+    pub(crate) fn state_at(&self, now: u64) -> QueryState {
+        if self.state == QueryState::Open && now >= self.closes { QueryState::Closed } else { self.state }
     }
 
     /// The record, once it is released.
     pub(crate) fn released_record(&self) -> Option<&str> {
-        self.record.as_deref().filter(|_| self.state == State::Released)
+        self.record.as_deref().filter(|_| self.state == QueryState::Released)
     }
 }
 
 /// When a query is open, without its card.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Window {
+pub(crate) struct QueryTimes {
     pub(crate) query: String,
     pub(crate) opens: u64,
     pub(crate) closes: u64,
 }
 
-impl Window {
+impl QueryTimes {
     pub(crate) fn is_open(&self, now: u64) -> bool {
         (self.opens..self.closes).contains(&now)
     }
@@ -204,13 +204,13 @@ impl Store {
         find(&self.lock(), name)
     }
 
-    /// The windows of all queries that the aggregators know.
-    pub(crate) fn open_windows(&self) -> Result<Vec<Window>> {
+    /// When each query that the aggregators know is open.
+    pub(crate) fn open_windows(&self) -> Result<Vec<QueryTimes>> {
         let connection = self.lock();
         let mut statement =
             connection.prepare_cached("SELECT query, opens, closes FROM queries WHERE state = 'open'")?;
-        let windows = statement.query_map([], Window::read)?;
-        Ok(windows.collect::<SqlResult<_>>()?)
+        let times = statement.query_map([], QueryTimes::read)?;
+        Ok(times.collect::<SqlResult<_>>()?)
     }
 
     /// The signed cards of queries, as far as they are known.
@@ -271,13 +271,22 @@ impl Store {
     }
 
     /// How many queries are in each state.
-    pub(crate) fn census(&self) -> Result<Vec<(State, u64)>> {
+    pub(crate) fn census(&self) -> Result<Vec<(QueryState, u64)>> {
         let connection = self.lock();
-        State::ALL.into_iter().map(|state| Ok((state, count(&connection, "state = ?1", [state.name()])?))).collect()
+        QueryState::ALL
+            .into_iter()
+            .map(|state| Ok((state, count(&connection, "state = ?1", [state.name()])?)))
+            .collect()
     }
 
     /// Moves a query to another state if it is in one of those given; says whether it was.
-    pub(crate) fn advance(&self, name: &str, from: &[State], to: State, reason: Option<&str>) -> Result<bool> {
+    pub(crate) fn advance(
+        &self,
+        name: &str,
+        from: &[QueryState],
+        to: QueryState,
+        reason: Option<&str>,
+    ) -> Result<bool> {
         let connection = self.lock();
         for state in from {
             let changed = connection.execute(
@@ -401,7 +410,7 @@ fn read(row: &Row<'_>) -> Result<Query> {
         signed: SignedCard { query: row.get("query")?, card: row.get("card")?, signature: row.get("signature")? },
         opens: read_u64(row, "opens")?,
         closes: read_u64(row, "closes")?,
-        state: State::read(&state)?,
+        state: QueryState::read(&state)?,
         reason: row.get("reason")?,
         tasks: tasks.as_deref().map(read_task).transpose()?,
         job: job.as_deref().map(read_job).transpose()?,
@@ -434,7 +443,7 @@ pub(crate) mod tests {
             signed: SignedCard { query: name.to_owned(), card: "{}".to_owned(), signature: String::new() },
             opens: 0,
             closes: 10,
-            state: State::Opening,
+            state: QueryState::Opening,
             reason: None,
             tasks: None,
             job: None,
@@ -450,22 +459,22 @@ pub(crate) mod tests {
         for name in ["a", "b"] {
             insert(&store.lock(), &query(name)).unwrap();
         }
-        assert!(!store.advance("a", &[State::Open], State::Closed, None).unwrap());
-        assert!(store.advance("a", &[State::Opening], State::Open, None).unwrap());
+        assert!(!store.advance("a", &[QueryState::Open], QueryState::Closed, None).unwrap());
+        assert!(store.advance("a", &[QueryState::Opening], QueryState::Open, None).unwrap());
         let job = uptack_dap::collector::Collector::new_job();
         store.close("a", &job).unwrap();
         store.close("b", &job).unwrap();
         assert_eq!(store.query("a").unwrap().unwrap().job, Some(job));
-        assert_eq!(store.query("b").unwrap().unwrap().state, State::Opening);
+        assert_eq!(store.query("b").unwrap().unwrap().state, QueryState::Opening);
         assert!(store.collected("a", "record").unwrap());
         assert!(!store.collected("a", "another").unwrap());
         assert!(store.cancel("a", "taken back").unwrap());
         let cancelled = store.query("a").unwrap().unwrap();
-        assert_eq!((cancelled.state, cancelled.record), (State::Cancelled, None));
+        assert_eq!((cancelled.state, cancelled.record), (QueryState::Cancelled, None));
         assert!(!store.collected("a", "late").unwrap());
         assert!(store.open_windows().unwrap().is_empty());
-        assert!(store.advance("b", &[State::Opening], State::Open, None).unwrap());
-        let window = Window { query: "b".to_owned(), opens: 0, closes: 10 };
+        assert!(store.advance("b", &[QueryState::Opening], QueryState::Open, None).unwrap());
+        let window = QueryTimes { query: "b".to_owned(), opens: 0, closes: 10 };
         assert_eq!(store.open_windows().unwrap(), [window]);
     }
 

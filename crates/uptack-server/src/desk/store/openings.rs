@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::{Query, State, Store, find, insert};
+use super::{Query, QueryState, Store, find, insert};
 use crate::error::{Error, Result};
 
 /// For how many seconds a key is remembered; for longer if its query still runs.
@@ -10,7 +10,7 @@ const REMEMBERED: u64 = 24 * 3600;
 
 /// Who asks for what. A repeated request is recognized by it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Request {
+pub(crate) struct OpeningRequest {
     pub(crate) analyst: String,
     /// The analyst's own name for this request.
     pub(crate) key: String,
@@ -28,7 +28,7 @@ pub(crate) struct Room {
 
 /// What became of a request.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Opened {
+pub(crate) enum OpeningOutcome {
     /// Its queries are in the store, by name.
     Queries(Vec<String>),
     /// The key was used for another request.
@@ -36,20 +36,26 @@ pub(crate) enum Opened {
     /// Another analyst asks the same card for the same window.
     OtherAnalyst,
     /// The same card was asked for the same window before, and is over.
-    Over(State),
+    Over(QueryState),
     /// There is no room for them.
     Full,
 }
 
 impl Store {
     /// The outcome of a request that was made before; none if it is new.
-    pub(crate) fn opened(&self, request: &Request) -> Result<Option<Opened>> {
+    pub(crate) fn opened(&self, request: &OpeningRequest) -> Result<Option<OpeningOutcome>> {
         remembered(&self.lock(), request)
     }
 
     /// Inserts a request's queries, all or none, and remembers the request with them. A request that was made before
     /// changes nothing.
-    pub(crate) fn open_queries(&self, request: &Request, queries: &[Query], room: Room, now: u64) -> Result<Opened> {
+    pub(crate) fn open_queries(
+        &self,
+        request: &OpeningRequest,
+        queries: &[Query],
+        room: Room,
+        now: u64,
+    ) -> Result<OpeningOutcome> {
         let mut connection = self.lock();
         let transaction = connection.transaction()?;
         forget(&transaction, now)?;
@@ -62,13 +68,13 @@ impl Store {
             }
         }
         if !fits(&transaction, room)? {
-            return Ok(Opened::Full);
+            return Ok(OpeningOutcome::Full);
         }
         let names = names(queries);
         remember(&transaction, request, &names, now)?;
         transaction.commit()?;
         self.note_change();
-        Ok(Opened::Queries(names))
+        Ok(OpeningOutcome::Queries(names))
     }
 }
 
@@ -77,12 +83,12 @@ fn names(queries: &[Query]) -> Vec<String> {
 }
 
 /// Inserts a query unless its analyst asked for it before; says why if it cannot be opened.
-fn insert_new(connection: &Connection, query: &Query) -> Result<Option<Opened>> {
+fn insert_new(connection: &Connection, query: &Query) -> Result<Option<OpeningOutcome>> {
     match find(connection, query.name())? {
         None => insert(connection, query).map(|()| None),
-        Some(known) if known.analyst != query.analyst => Ok(Some(Opened::OtherAnalyst)),
-        Some(known) if matches!(known.state, State::Opening | State::Open) => Ok(None),
-        Some(known) => Ok(Some(Opened::Over(known.state))),
+        Some(known) if known.analyst != query.analyst => Ok(Some(OpeningOutcome::OtherAnalyst)),
+        Some(known) if matches!(known.state, QueryState::Opening | QueryState::Open) => Ok(None),
+        Some(known) => Ok(Some(OpeningOutcome::Over(known.state))),
     }
 }
 
@@ -97,19 +103,19 @@ fn forget(connection: &Connection, now: u64) -> Result<()> {
     Ok(())
 }
 
-fn remembered(connection: &Connection, request: &Request) -> Result<Option<Opened>> {
+fn remembered(connection: &Connection, request: &OpeningRequest) -> Result<Option<OpeningOutcome>> {
     let statement = "SELECT digest, queries FROM openings WHERE analyst = ?1 AND key = ?2";
     let found = connection.query_row(statement, [&request.analyst, &request.key], |row| Ok((row.get(0)?, row.get(1)?)));
     let found: Option<(Vec<u8>, String)> = found.optional()?;
     let Some((digest, names)) = found else { return Ok(None) };
     if digest != request.digest {
-        return Ok(Some(Opened::OtherRequest));
+        return Ok(Some(OpeningOutcome::OtherRequest));
     }
     let names = serde_json::from_str(&names).map_err(|_| Error::environment("storage: an opening's row is damaged"))?;
-    Ok(Some(Opened::Queries(names)))
+    Ok(Some(OpeningOutcome::Queries(names)))
 }
 
-fn remember(connection: &Connection, request: &Request, names: &[String], now: u64) -> Result<()> {
+fn remember(connection: &Connection, request: &OpeningRequest, names: &[String], now: u64) -> Result<()> {
     let names = serde_json::to_string(names).expect("names are strings");
     connection.execute(
         "INSERT INTO openings(analyst, key, digest, created, queries) VALUES (?1, ?2, ?3, ?4, ?5)",
@@ -133,29 +139,29 @@ mod tests {
 
     const ROOM: Room = Room { queries: 3, bytes: 100 };
 
-    fn request(key: &str) -> Request {
-        Request { analyst: "ada".to_owned(), key: key.to_owned(), digest: [7; 32] }
+    fn request(key: &str) -> OpeningRequest {
+        OpeningRequest { analyst: "ada".to_owned(), key: key.to_owned(), digest: [7; 32] }
     }
 
-    fn opened(names: &[&str]) -> Opened {
-        Opened::Queries(names.iter().map(|name| (*name).to_owned()).collect())
+    fn opened(names: &[&str]) -> OpeningOutcome {
+        OpeningOutcome::Queries(names.iter().map(|name| (*name).to_owned()).collect())
     }
 
     #[test]
     fn a_key_opens_once_and_stands_for_one_request() {
         let directory = tempfile::tempdir().unwrap();
         let store = Store::open(directory.path()).unwrap();
-        let open = |request: &Request, name: &str| store.open_queries(request, &[query(name)], ROOM, 5).unwrap();
+        let open = |request: &OpeningRequest, name: &str| store.open_queries(request, &[query(name)], ROOM, 5).unwrap();
         assert_eq!(open(&request("k"), "a"), opened(&["a"]));
         // Made anew a moment later the card would be another: the first stands.
         assert_eq!(open(&request("k"), "b"), opened(&["a"]));
         assert!(store.query("b").unwrap().is_none());
         assert_eq!(store.opened(&request("k")).unwrap(), Some(opened(&["a"])));
-        assert_eq!(open(&Request { digest: [8; 32], ..request("k") }, "b"), Opened::OtherRequest);
+        assert_eq!(open(&OpeningRequest { digest: [8; 32], ..request("k") }, "b"), OpeningOutcome::OtherRequest);
         // Another analyst's key is another key, and the same card is still the first one's.
-        let other = Request { analyst: "grace".to_owned(), ..request("k") };
+        let other = OpeningRequest { analyst: "grace".to_owned(), ..request("k") };
         let hers = Query { analyst: Some("grace".to_owned()), ..query("a") };
-        assert_eq!(store.open_queries(&other, &[hers], ROOM, 5).unwrap(), Opened::OtherAnalyst);
+        assert_eq!(store.open_queries(&other, &[hers], ROOM, 5).unwrap(), OpeningOutcome::OtherAnalyst);
         drop(store);
         let store = Store::open(directory.path()).unwrap();
         assert_eq!(store.opened(&request("k")).unwrap(), Some(opened(&["a"])));
@@ -175,17 +181,17 @@ mod tests {
         let store = Store::open(directory.path()).unwrap();
         let series = ["a", "b", "c"].map(query);
         assert_eq!(store.open_queries(&request("1"), &series, ROOM, 5).unwrap(), opened(&["a", "b", "c"]));
-        assert_eq!(store.open_queries(&request("2"), &[query("d")], ROOM, 5).unwrap(), Opened::Full);
+        assert_eq!(store.open_queries(&request("2"), &[query("d")], ROOM, 5).unwrap(), OpeningOutcome::Full);
         assert!(store.query("d").unwrap().is_none() && store.opened(&request("2")).unwrap().is_none());
         store.cancel("a", "taken back").unwrap();
         let mut large = query("d");
         large.signed.card = "x".repeat(97);
-        assert_eq!(store.open_queries(&request("2"), &[large], ROOM, 5).unwrap(), Opened::Full);
+        assert_eq!(store.open_queries(&request("2"), &[large], ROOM, 5).unwrap(), OpeningOutcome::Full);
         assert_eq!(store.open_queries(&request("2"), &[query("d")], ROOM, 5).unwrap(), opened(&["d"]));
         // What is over is not opened again, and what stands beside it is not opened either.
         store.cancel("b", "taken back").unwrap();
         let again = store.open_queries(&request("3"), &[query("e"), query("a")], ROOM, 5).unwrap();
-        assert_eq!(again, Opened::Over(State::Cancelled));
+        assert_eq!(again, OpeningOutcome::Over(QueryState::Cancelled));
         assert!(store.query("e").unwrap().is_none());
     }
 }

@@ -13,7 +13,7 @@ use uptack_server::{
     aggregator::{self, Admission, Aggregator, Definition, PairSecret},
     desk::{
         Config,
-        config::{Aggregators, Remote},
+        config::{AggregatorsConfig, Remote},
     },
 };
 use url::Url;
@@ -68,9 +68,9 @@ impl Elsewhere {
         }
     }
 
-    fn aggregators(&self, admin: Option<Token>) -> Aggregators {
+    fn aggregators(&self, admin: Option<Token>) -> AggregatorsConfig {
         let remote = |index| Remote { url: self.url(index), admin: admin.clone() };
-        Aggregators::External { leader: remote(0), helper: remote(1), one_operator: false }
+        AggregatorsConfig::External { leader: remote(0), helper: remote(1), one_operator: false }
     }
 
     pub(crate) fn config(&self, data: &Path) -> Config {
@@ -162,7 +162,7 @@ async fn without_a_token_the_operators_get_files() {
 async fn one_server_is_not_two() {
     let directory = tempfile::tempdir().unwrap();
     let same = Remote { url: "http://127.0.0.1:9/".parse().unwrap(), admin: None };
-    let aggregators = Aggregators::External { leader: same.clone(), helper: same, one_operator: false };
+    let aggregators = AggregatorsConfig::External { leader: same.clone(), helper: same, one_operator: false };
     let config = Config { aggregators, ..Config::new(directory.path()) };
     assert!(uptack_server::desk::Desk::start(config).await.err().unwrap().is_input());
 }

@@ -5,46 +5,30 @@ use uptack::{
     card::{Card, plan_whole},
     quantity::{count, seconds},
 };
+use uptack_dap::desk_client::Schedule;
 use uptack_document::Solvable;
 use uptack_owner::{question::Question, schedule::LEAST_WINDOW, typing::Declared};
 
 use super::plan::{self, FieldFault, FieldResult};
-use crate::desk::pages::guard::Fields;
+use crate::desk::pages::guard::FormFields;
 
 /// A question that owners can answer, with what the planner is asked and when answers are taken.
 pub(super) struct Draft {
     wanted: Solvable,
     question: Question,
     pub(super) words: String,
-    window: Window,
+    pub(super) schedule: Schedule,
     /// How many queries can differ for one owner.
     queries: u64,
 }
 
-/// When answers are taken, in seconds.
-#[derive(Clone, Copy)]
-enum Window {
-    Once(u64),
-    Series { every: u64, times: u64 },
-}
-
-impl Window {
-    /// The seconds of each window and their number, if there are many.
-    fn series(self) -> Option<(u64, u64)> {
-        match self {
-            Self::Once(_) => None,
-            Self::Series { every, times } => Some((every, times)),
-        }
-    }
-}
-
 impl Draft {
-    pub(super) fn read(fields: &Fields) -> FieldResult<Self> {
+    pub(super) fn read(fields: &FormFields) -> FieldResult<Self> {
         let wanted = plan::read(fields)?;
         let words = required(fields, "question", "say in words what people are asked")?.to_owned();
-        let (question, window) = (question(fields)?, window(fields)?);
-        let queries = counted_queries(&question, window)?;
-        Ok(Self { wanted, question, words, window, queries })
+        let (question, schedule) = (question(fields)?, schedule(fields)?);
+        let queries = counted_queries(&question, schedule)?;
+        Ok(Self { wanted, question, words, schedule, queries })
     }
 
     /// The card as the desk is asked to open it, planned so that everything it asks together keeps within the request.
@@ -52,33 +36,33 @@ impl Draft {
         let progress = Progress::default();
         // Both the error and what is solved for are about one question; as a whole the card then keeps within the request.
         let request = self.wanted.solved_request(&progress)?;
-        let drafted = |card| self.question.on(card, &self.words, self.window.series());
+        let drafted = |card| self.question.on(card, &self.words, series(self.schedule));
         let card = plan_whole(&request, self.queries, drafted, &progress)?;
         // The desk fills in the series with its times.
         Ok(Card { series: None, ..card })
     }
+}
 
-    /// When answers are taken, as a request to open the card states it.
-    pub(super) fn schedule(&self) -> Vec<(&'static str, u64)> {
-        match self.window {
-            Window::Once(seconds) => vec![("seconds", seconds)],
-            Window::Series { every, times } => vec![("every", every), ("times", times)],
-        }
+/// The length of each window of a series, in seconds, and their number.
+fn series(schedule: Schedule) -> Option<(u64, u64)> {
+    match schedule {
+        Schedule::Once { .. } => None,
+        Schedule::Series { every, times } => Some((every, times)),
     }
 }
 
 /// How many queries can differ for one owner.
-fn counted_queries(question: &Question, window: Window) -> FieldResult<u64> {
-    let times = window.series().map_or(1, |(_, times)| times);
+fn counted_queries(question: &Question, schedule: Schedule) -> FieldResult<u64> {
+    let times = series(schedule).map_or(1, |(_, times)| times);
     let counted = question.counted_queries(times).map_err(FieldFault::at("values"))?;
     counted.ok_or_else(|| FieldFault::of("times", "a series has at least one window, and an end"))
 }
 
-fn required<'a>(fields: &'a Fields, name: &'static str, words: &str) -> FieldResult<&'a str> {
+fn required<'a>(fields: &'a FormFields, name: &'static str, words: &str) -> FieldResult<&'a str> {
     fields.given(name).ok_or_else(|| FieldFault::of(name, words))
 }
 
-fn question(fields: &Fields) -> FieldResult<Question> {
+fn question(fields: &FormFields) -> FieldResult<Question> {
     match fields.get("who") {
         "" | "devices" => question_of_devices(fields),
         "people" => question_of_people(fields),
@@ -87,7 +71,7 @@ fn question(fields: &Fields) -> FieldResult<Question> {
 }
 
 /// People answer the question in words; what only a device can evaluate would be ignored.
-fn question_of_people(fields: &Fields) -> FieldResult<Question> {
+fn question_of_people(fields: &FormFields) -> FieldResult<Question> {
     for name in ["predicate", "each", "values", "most_yes"] {
         if fields.given(name).is_some() {
             return Err(FieldFault::of(
@@ -99,7 +83,7 @@ fn question_of_people(fields: &Fields) -> FieldResult<Question> {
     Ok(Question::of_people())
 }
 
-fn question_of_devices(fields: &Fields) -> FieldResult<Question> {
+fn question_of_devices(fields: &FormFields) -> FieldResult<Question> {
     if let Some(attribute) = fields.given("each") {
         return ballot(fields, attribute);
     }
@@ -109,7 +93,7 @@ fn question_of_devices(fields: &Fields) -> FieldResult<Question> {
 }
 
 /// One question for each value of an attribute.
-fn ballot(fields: &Fields, attribute: &str) -> FieldResult<Question> {
+fn ballot(fields: &FormFields, attribute: &str) -> FieldResult<Question> {
     let values = values(fields)?;
     let most_yes = match fields.given("most_yes") {
         Some(text) => count(text).map_err(FieldFault::at("most_yes"))?,
@@ -119,7 +103,7 @@ fn ballot(fields: &Fields, attribute: &str) -> FieldResult<Question> {
         .map_err(FieldFault::at("values"))
 }
 
-fn values(fields: &Fields) -> FieldResult<Vec<String>> {
+fn values(fields: &FormFields) -> FieldResult<Vec<String>> {
     let written = fields.get("values").split([',', '\n']).map(str::trim);
     let values: Vec<String> = written.filter(|value| !value.is_empty()).map(str::to_owned).collect();
     if values.is_empty() {
@@ -128,17 +112,17 @@ fn values(fields: &Fields) -> FieldResult<Vec<String>> {
     Ok(values)
 }
 
-fn window(fields: &Fields) -> FieldResult<Window> {
+fn schedule(fields: &FormFields) -> FieldResult<Schedule> {
     match fields.given("times") {
         Some(times) if times != "1" => {
             let times = count(times).map_err(FieldFault::at("times"))?;
-            Ok(Window::Series { every: window_seconds(fields)?, times })
+            Ok(Schedule::Series { every: window_seconds(fields)?, times })
         }
-        _ => Ok(Window::Once(window_seconds(fields)?)),
+        _ => Ok(Schedule::Once { seconds: window_seconds(fields)? }),
     }
 }
 
-fn window_seconds(fields: &Fields) -> FieldResult<u64> {
+fn window_seconds(fields: &FormFields) -> FieldResult<u64> {
     let text = required(fields, "closes", "say how long, as in 10m")?;
     let span = seconds(text).map_err(FieldFault::at("closes"))?;
     if span < LEAST_WINDOW {
@@ -155,7 +139,7 @@ mod tests {
     const PLAN: &str = "owners=500&yes=50&epsilon=1";
 
     fn read(rest: &str) -> FieldResult<Draft> {
-        let fields = Fields::parse(format!("{PLAN}&{rest}").as_bytes());
+        let fields = FormFields::parse(format!("{PLAN}&{rest}").as_bytes());
         Draft::read(&fields)
     }
 
@@ -185,7 +169,7 @@ mod tests {
     #[test]
     fn the_whole_of_a_ballot_and_a_series_keeps_what_was_asked_for() {
         let draft = read("question=Q&each=road&values=A1%0AA2,A3&closes=10m&times=4").unwrap();
-        assert_eq!(draft.schedule(), [("every", 600), ("times", 4)]);
+        assert_eq!(draft.schedule, Schedule::Series { every: 600, times: 4 });
         let card = draft.card().unwrap();
         assert_eq!(card.ballot.as_ref().unwrap().queries[1].predicate, "road == \"A2\"");
         assert!(card.series.is_none() && card.claims.whole_one_aggregator().unwrap() <= 1.0);

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use super::plan::FieldFault;
-use crate::desk::pages::guard::Fields;
+use crate::desk::pages::guard::FormFields;
 
 /// Every field: first what the planner is asked, then the question.
 pub(super) const NAMES: [&str; 18] = [
@@ -31,53 +31,65 @@ pub(super) const NAMES: [&str; 18] = [
 pub(super) const PLANNED_FROM: &[&str] = NAMES.split_at(10).0;
 
 /// The values that the form starts with.
-pub(super) fn usual() -> Fields {
-    Fields::parse(b"owners=3000&yes=0..300&epsilon=1&trust=one-aggregator&minimum_batch=2500&closes=10m")
+pub(super) fn usual() -> FormFields {
+    FormFields::parse(b"owners=3000&yes=0..300&epsilon=1&trust=one-aggregator&minimum_batch=2500&closes=10m")
 }
 
 /// A field of the form.
-struct Input {
+struct FormField {
     name: &'static str,
     label: &'static str,
     help: &'static str,
 }
 
-const MAIN: [Input; 5] = [
-    Input { name: "owners", label: "Owners", help: "How many will answer" },
-    Input { name: "yes", label: "Expected yes", help: "A number, or a range such as 0..500" },
-    Input { name: "epsilon", label: "ε of what is published", help: "Smaller hides more" },
-    Input { name: "error", label: "Largest error", help: "A standard deviation, in people" },
-    Input { name: "minimum_batch", label: "Minimum batch", help: "Nothing is released below; all owners by default" },
+const MAIN: [FormField; 5] = [
+    FormField { name: "owners", label: "Owners", help: "How many will answer" },
+    FormField { name: "yes", label: "Expected yes", help: "A number, or a range such as 0..500" },
+    FormField { name: "epsilon", label: "ε of what is published", help: "Smaller hides more" },
+    FormField { name: "error", label: "Largest error", help: "A standard deviation, in people" },
+    FormField {
+        name: "minimum_batch",
+        label: "Minimum batch",
+        help: "Nothing is released below; all owners by default",
+    },
 ];
 
-const MORE: [Input; 4] = [
-    Input { name: "delta", label: "δ", help: "By default 1e-8" },
-    Input { name: "answer_epsilon", label: "ε of one answer", help: "A limit for a single answer; none by default" },
-    Input {
+const MORE: [FormField; 4] = [
+    FormField { name: "delta", label: "δ", help: "By default 1e-8" },
+    FormField {
+        name: "answer_epsilon",
+        label: "ε of one answer",
+        help: "A limit for a single answer; none by default",
+    },
+    FormField {
         name: "linked_epsilon",
         label: "ε of all a person sends",
         help: "Holds if nobody is honest; 8 by default with noise, or none",
     },
-    Input { name: "honest", label: "Honest share", help: "Of the owners, such as 0.9; all by default" },
+    FormField { name: "honest", label: "Honest share", help: "Of the owners, such as 0.9; all by default" },
 ];
 
-const QUESTION: Input =
-    Input { name: "question", label: "The question in words", help: "It stands on the card that owners see" };
+const QUESTION: FormField =
+    FormField { name: "question", label: "The question in words", help: "It stands on the card that owners see" };
 
-const PREDICATE: Input = Input {
+const PREDICATE: FormField = FormField {
     name: "predicate",
     label: "A yes is",
     help: "Where devices answer: an expression over an owner's own attributes, as in station == \"7\"",
 };
 
-const BALLOT: [Input; 2] = [
-    Input { name: "each", label: "Attribute", help: "One question for each value of it" },
-    Input { name: "most_yes", label: "Most yes", help: "How many of them one person answers with yes; 1 by default" },
+const BALLOT: [FormField; 2] = [
+    FormField { name: "each", label: "Attribute", help: "One question for each value of it" },
+    FormField {
+        name: "most_yes",
+        label: "Most yes",
+        help: "How many of them one person answers with yes; 1 by default",
+    },
 ];
 
-const WHEN: [Input; 2] = [
-    Input { name: "closes", label: "Answers are taken for", help: "Such as 90s, 10m, 2h or 1d" },
-    Input { name: "times", label: "Times", help: "More than one makes a series, priced as a whole" },
+const WHEN: [FormField; 2] = [
+    FormField { name: "closes", label: "Answers are taken for", help: "Such as 90s, 10m, 2h or 1d" },
+    FormField { name: "times", label: "Times", help: "More than one makes a series, priced as a whole" },
 ];
 
 const TRUST: [(&str, &str); 3] = [
@@ -89,7 +101,7 @@ const TRUST: [(&str, &str); 3] = [
 const WHO: [(&str, &str); 2] =
     [("devices", "Devices, by what they know of their owners"), ("people", "People, on a page or in a terminal")];
 
-pub(super) fn page(fields: &Fields, fault: Option<&FieldFault>, plan: &Markup) -> Markup {
+pub(super) fn page(fields: &FormFields, fault: Option<&FieldFault>, plan: &Markup) -> Markup {
     html! {
         h1 { "Ask" }
         p.lead { "Plan first: leave out owners, ε or the error, and it is solved for." }
@@ -124,7 +136,7 @@ pub(super) fn label(name: &str) -> &'static str {
     }
 }
 
-fn plan_fields(fields: &Fields) -> Markup {
+fn plan_fields(fields: &FormFields) -> Markup {
     html! {
         fieldset.panel {
             legend { "How private, how exact" }
@@ -138,7 +150,7 @@ fn plan_fields(fields: &Fields) -> Markup {
     }
 }
 
-fn question_fields(fields: &Fields) -> Markup {
+fn question_fields(fields: &FormFields) -> Markup {
     html! {
         fieldset.panel {
             legend { "The question" }
@@ -151,7 +163,7 @@ fn question_fields(fields: &Fields) -> Markup {
     }
 }
 
-fn ballot_fields(fields: &Fields) -> Markup {
+fn ballot_fields(fields: &FormFields) -> Markup {
     html! {
         details open[fields.given("each").is_some()] {
             summary { "A ballot of many questions" }
@@ -166,7 +178,7 @@ fn ballot_fields(fields: &Fields) -> Markup {
 }
 
 /// A choice between values, each with its words.
-fn choice(fields: &Fields, name: &str, values: &[(&str, &str)]) -> Markup {
+fn choice(fields: &FormFields, name: &str, values: &[(&str, &str)]) -> Markup {
     html! {
         div.field {
             label for=(name) { (label(name)) }
@@ -177,7 +189,7 @@ fn choice(fields: &Fields, name: &str, values: &[(&str, &str)]) -> Markup {
     }
 }
 
-fn text(fields: &Fields, Input { name, label, help }: &Input) -> Markup {
+fn text(fields: &FormFields, FormField { name, label, help }: &FormField) -> Markup {
     let help_id = format!("{name}-help");
     html! {
         div.field {

@@ -11,24 +11,23 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use maud::{Markup, html};
-use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
 use uptack::card::Card;
 use uptack_dap::{digest::sha256, token::Token};
 
 use super::{
-    Page, Pages, Site,
-    frame::{self, Granted, Refusal, Tab, Visitor},
-    guard::{Fields, Form},
+    PageResponse, Pages, Site,
+    frame::{self, PageError, PageResult, Tab, Visitor},
+    guard::{FormFields, SubmittedForm},
     questions,
-    work::Found,
+    work::Computed,
 };
 use crate::{
     base::http::document,
     desk::{opening, store::openings},
 };
 use draft::Draft;
-use plan::{FieldFault, Planned};
+use plan::{FieldFault, PlanOutcome};
 
 pub(super) use plan::Plans;
 
@@ -40,40 +39,44 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const LONG_PATIENCE: Duration = Duration::from_secs(60);
 
 /// The form with the plan that follows from it.
-pub(super) async fn show(State(pages): Site, visitor: Visitor, fields: Fields) -> Page {
+pub(super) async fn show(State(pages): Site, visitor: Visitor, fields: FormFields) -> PageResponse {
     let fields = if fields.is_empty() { form::usual() } else { fields };
     Ok(pages.ask_page(&visitor, &fields, None).await)
 }
 
 /// The plan alone, for the script.
-pub(super) async fn fragment(State(pages): Site, visitor: Result<Visitor, Refusal>, fields: Fields) -> Page {
+pub(super) async fn fragment(
+    State(pages): Site,
+    visitor: Result<Visitor, PageError>,
+    fields: FormFields,
+) -> PageResponse {
     if visitor.is_err() {
-        return Err(Refusal::page(StatusCode::UNAUTHORIZED, "Sign in to plan."));
+        return Err(PageError::page(StatusCode::UNAUTHORIZED, "Sign in to plan."));
     }
     let (status, plan) = pages.plan_panel(&fields, SOON).await;
     Ok((status, frame::fragment(plan)).into_response())
 }
 
 /// One of the plan's charts.
-pub(super) async fn chart(State(pages): Site, _visitor: Visitor, fields: Fields) -> Page {
-    let wanted = plan::read(&fields).map_err(|fault| Refusal::input(fault.words))?;
+pub(super) async fn chart(State(pages): Site, _visitor: Visitor, fields: FormFields) -> PageResponse {
+    let wanted = plan::read(&fields).map_err(|fault| PageError::input(fault.words))?;
     let number: usize = fields.get("chart").parse().unwrap_or(0);
-    let Found::Done(charts) = pages.charts(wanted, LONG_PATIENCE).await else { return Err(busy()) };
+    let Computed::Done(charts) = pages.charts(wanted, LONG_PATIENCE).await else { return Err(busy()) };
     match charts.get(number) {
         Some(svg) => Ok(document("image/svg+xml", svg.clone())),
-        None => Err(Refusal::not_found("There is no such chart.")),
+        None => Err(PageError::not_found("There is no such chart.")),
     }
 }
 
 /// The card as owners will see it, before anything is asked.
-pub(super) async fn preview(State(pages): Site, visitor: Visitor, fields: Fields) -> Page {
+pub(super) async fn preview(State(pages): Site, visitor: Visitor, fields: FormFields) -> PageResponse {
     let draft = match Draft::read(&fields) {
         Ok(draft) => draft,
         Err(fault) => return Ok(pages.ask_page(&visitor, &fields, Some(&fault)).await),
     };
-    let (words, schedule) = (draft.words.clone(), draft.schedule());
+    let (words, schedule) = (draft.words.clone(), draft.schedule);
     let card = pages.drafted_card(draft).await?;
-    let opening = opening(&card, &schedule).to_string();
+    let opening = schedule.opening_request(&card);
     let body = html! {
         h1 { "As owners will see it" }
         p.lead { (words) }
@@ -83,16 +86,7 @@ pub(super) async fn preview(State(pages): Site, visitor: Visitor, fields: Fields
     Ok(frame::page("Preview", Tab::Ask, &visitor, body))
 }
 
-/// A request to open a card, as a program would send it.
-fn opening(card: &Card, schedule: &[(&str, u64)]) -> Value {
-    let mut opening = json!({"card": card});
-    for (name, value) in schedule {
-        opening[*name] = json!(value);
-    }
-    opening
-}
-
-fn open_form(visitor: &Visitor, fields: &Fields, opening: &str) -> Markup {
+fn open_form(visitor: &Visitor, fields: &FormFields, opening: &str) -> Markup {
     html! {
         form.panel method="post" action="/pages/ask/open" {
             (frame::form_token(visitor))
@@ -110,10 +104,10 @@ fn open_form(visitor: &Visitor, fields: &Fields, opening: &str) -> Markup {
 }
 
 /// Opens what was shown, by the function that serves programs, if the error that was asked for can be had.
-pub(super) async fn open(State(pages): Site, Form { visitor, fields }: Form) -> Page {
-    pages.check_error(&Fields::parse(fields.get("asked").as_bytes())).await?;
+pub(super) async fn open(State(pages): Site, SubmittedForm { visitor, fields }: SubmittedForm) -> PageResponse {
+    pages.check_error(&FormFields::parse(fields.get("asked").as_bytes())).await?;
     let opening = fields.get("opening").as_bytes();
-    let request = openings::Request {
+    let request = openings::OpeningRequest {
         analyst: visitor.caller.name,
         key: format!("page-{}", fields.get("key")),
         digest: sha256(opening),
@@ -124,26 +118,26 @@ pub(super) async fn open(State(pages): Site, Form { visitor, fields }: Form) -> 
 }
 
 impl Pages {
-    async fn ask_page(&self, visitor: &Visitor, fields: &Fields, fault: Option<&FieldFault>) -> Response {
+    async fn ask_page(&self, visitor: &Visitor, fields: &FormFields, fault: Option<&FieldFault>) -> Response {
         let (_, plan) = self.plan_panel(fields, PATIENCE).await;
         frame::page("Ask", Tab::Ask, visitor, form::page(fields, fault, &plan))
     }
 
-    async fn drafted_card(&self, draft: Draft) -> Granted<Card> {
+    async fn drafted_card(&self, draft: Draft) -> PageResult<Card> {
         let made = self.work.once(move || draft.card().map_err(error_words)).await;
-        Arc::unwrap_or_clone(made.ok_or_else(busy)?).map_err(Refusal::input)
+        Arc::unwrap_or_clone(made.ok_or_else(busy)?).map_err(PageError::input)
     }
 
     /// Refuses an error that the plan of these fields cannot have, in the words of the plan's panel.
-    async fn check_error(&self, fields: &Fields) -> Granted<()> {
+    async fn check_error(&self, fields: &FormFields) -> PageResult<()> {
         if fields.given("error").is_none() {
             return Ok(());
         }
-        let wanted = plan::read(fields).map_err(|fault| Refusal::input(fault.words))?;
-        let Found::Done(planned) = self.plan(wanted, LONG_PATIENCE).await else { return Err(busy()) };
+        let wanted = plan::read(fields).map_err(|fault| PageError::input(fault.words))?;
+        let Computed::Done(planned) = self.plan(wanted, LONG_PATIENCE).await else { return Err(busy()) };
         match planned.as_ref() {
-            Planned::Impossible(words) => Err(Refusal::input(words)),
-            Planned::Plan { .. } => Ok(()),
+            PlanOutcome::Impossible(words) => Err(PageError::input(words)),
+            PlanOutcome::Plan { .. } => Ok(()),
         }
     }
 
@@ -154,23 +148,23 @@ impl Pages {
     }
 
     /// The plan of a form as it is, or what is missing for one.
-    async fn plan_panel(&self, fields: &Fields, patience: Duration) -> (StatusCode, Markup) {
+    async fn plan_panel(&self, fields: &FormFields, patience: Duration) -> (StatusCode, Markup) {
         let wanted = match plan::read(fields) {
             Ok(wanted) => wanted,
             Err(fault) => return (StatusCode::OK, plan_view::fault(&fault)),
         };
         match self.plan(wanted, patience).await {
-            Found::Done(planned) => (StatusCode::OK, plan_view::planned(&planned, fields)),
-            Found::Later => (StatusCode::ACCEPTED, plan_view::waiting("This plan takes longer; it goes on.")),
-            Found::Busy => {
+            Computed::Done(planned) => (StatusCode::OK, plan_view::planned(&planned, fields)),
+            Computed::Later => (StatusCode::ACCEPTED, plan_view::waiting("This plan takes longer; it goes on.")),
+            Computed::Busy => {
                 (StatusCode::ACCEPTED, plan_view::waiting("Others are planning; this one waits for its turn."))
             }
         }
     }
 }
 
-fn busy() -> Refusal {
-    Refusal::busy("Too much is being computed at once. Try again in a moment, or plan with `uptack plan`.")
+fn busy() -> PageError {
+    PageError::busy("Too much is being computed at once. Try again in a moment, or plan with `uptack plan`.")
 }
 
 /// An error with what would help.

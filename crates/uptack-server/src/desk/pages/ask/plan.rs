@@ -12,8 +12,8 @@ use uptack_document::{LinkedLimit, PlanError, Purpose, Solvable, TrustWanted, Wa
 
 use crate::desk::pages::{
     Pages,
-    guard::Fields,
-    work::{Found, Jobs},
+    guard::FormFields,
+    work::{Computations, Computed},
 };
 
 /// What is wrong with a field of the form.
@@ -50,7 +50,7 @@ impl From<PlanError> for FieldFault {
 }
 
 /// What the planner is asked, from the fields of the form.
-pub(super) fn read(fields: &Fields) -> FieldResult<Solvable> {
+pub(super) fn read(fields: &FormFields) -> FieldResult<Solvable> {
     let mut wanted = Wanted {
         owners: number(fields, "owners", count)?,
         epsilon: positive(fields, "epsilon")?,
@@ -68,12 +68,12 @@ pub(super) fn read(fields: &Fields) -> FieldResult<Solvable> {
     Ok(wanted.complete()?)
 }
 
-fn yes(fields: &Fields) -> FieldResult<(u64, u64)> {
+fn yes(fields: &FormFields) -> FieldResult<(u64, u64)> {
     let words = "give roughly how many would say yes, as in 500 or 0..500";
     number(fields, "yes", range)?.ok_or_else(|| FieldFault::of("yes", words))
 }
 
-fn trust(fields: &Fields) -> FieldResult<TrustWanted> {
+fn trust(fields: &FormFields) -> FieldResult<TrustWanted> {
     let (noise, trust) = match fields.get("trust") {
         "" => (None, None),
         "one-aggregator" => (Some(Noise::Aggregators), Some(Trust::OneAggregator)),
@@ -84,7 +84,7 @@ fn trust(fields: &Fields) -> FieldResult<TrustWanted> {
     Ok(TrustWanted { noise, trust, linked: linked_limit(fields)? })
 }
 
-fn linked_limit(fields: &Fields) -> FieldResult<Option<LinkedLimit>> {
+fn linked_limit(fields: &FormFields) -> FieldResult<Option<LinkedLimit>> {
     match fields.get("linked_epsilon") {
         "none" => Ok(Some(LinkedLimit::None)),
         _ => Ok(positive(fields, "linked_epsilon")?.map(LinkedLimit::AtMost)),
@@ -92,7 +92,7 @@ fn linked_limit(fields: &Fields) -> FieldResult<Option<LinkedLimit>> {
 }
 
 fn number<T, E: ToString>(
-    fields: &Fields,
+    fields: &FormFields,
     name: &'static str,
     parse: impl Fn(&str) -> Result<T, E>,
 ) -> FieldResult<Option<T>> {
@@ -108,7 +108,7 @@ fn without_separators(text: &str) -> String {
     text.chars().filter(|sign| !sign.is_whitespace() && *sign != ',').collect()
 }
 
-fn positive(fields: &Fields, name: &'static str) -> FieldResult<Option<f64>> {
+fn positive(fields: &FormFields, name: &'static str) -> FieldResult<Option<f64>> {
     number(fields, name, parse_positive)
 }
 
@@ -122,12 +122,12 @@ fn parse_positive(text: &str) -> Result<f64, String> {
 /// The latest plans and their charts.
 #[derive(Default)]
 pub(in crate::desk::pages) struct Plans {
-    plans: Jobs<Planned>,
-    charts: Jobs<Vec<String>>,
+    plans: Computations<PlanOutcome>,
+    charts: Computations<Vec<String>>,
 }
 
 /// The outcome of planning.
-pub(super) enum Planned {
+pub(super) enum PlanOutcome {
     Plan {
         solved: Box<Solved>,
         /// What it gives away, in sentences.
@@ -138,24 +138,24 @@ pub(super) enum Planned {
 }
 
 impl Pages {
-    pub(super) async fn plan(&self, wanted: Solvable, patience: Duration) -> Found<Planned> {
+    pub(super) async fn plan(&self, wanted: Solvable, patience: Duration) -> Computed<PlanOutcome> {
         let key = key(&wanted);
-        self.work.find(&self.plans.plans, &key, patience, move || Planned::of(&wanted)).await
+        self.work.find(&self.plans.plans, &key, patience, move || PlanOutcome::of(&wanted)).await
     }
 
     /// The plan's charts as SVG: against ε, against the owners and, with noise, against the linked ε.
-    pub(super) async fn charts(&self, wanted: Solvable, patience: Duration) -> Found<Vec<String>> {
+    pub(super) async fn charts(&self, wanted: Solvable, patience: Duration) -> Computed<Vec<String>> {
         let key = key(&wanted);
         let planned = match self.plan(wanted, patience).await {
-            Found::Done(planned) => planned,
-            Found::Later => return Found::Later,
-            Found::Busy => return Found::Busy,
+            Computed::Done(planned) => planned,
+            Computed::Later => return Computed::Later,
+            Computed::Busy => return Computed::Busy,
         };
         self.work.find(&self.plans.charts, &key, patience, move || planned.charts()).await
     }
 }
 
-impl Planned {
+impl PlanOutcome {
     fn of(wanted: &Solvable) -> Self {
         Self::solve(wanted).unwrap_or_else(|error| Self::Impossible(super::error_words(error)))
     }
@@ -194,7 +194,7 @@ mod tests {
     use uptack_document::plan_json;
 
     fn read(query: &str) -> FieldResult<Solvable> {
-        super::read(&Fields::parse(query.as_bytes()))
+        super::read(&FormFields::parse(query.as_bytes()))
     }
 
     #[test]

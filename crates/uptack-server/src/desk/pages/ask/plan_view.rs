@@ -8,11 +8,11 @@ use uptack::{
 
 use super::{
     form,
-    plan::{FieldFault, Planned},
+    plan::{FieldFault, PlanOutcome},
 };
 use crate::desk::pages::{
     frame::{scrolling_table, table_head},
-    guard::Fields,
+    guard::FormFields,
     questions::best_guess,
 };
 
@@ -28,17 +28,17 @@ pub(super) fn waiting(words: &str) -> Markup {
     html! { h2 { "The plan" } p.waiting { (words) } }
 }
 
-pub(super) fn planned(planned: &Planned, fields: &Fields) -> Markup {
+pub(super) fn planned(planned: &PlanOutcome, fields: &FormFields) -> Markup {
     match planned {
-        Planned::Impossible(words) => html! {
+        PlanOutcome::Impossible(words) => html! {
             h2 { "There is no such plan" }
             p.fault { (words) }
         },
-        Planned::Plan { solved, statement } => plan(solved, statement, fields),
+        PlanOutcome::Plan { solved, statement } => plan(solved, statement, fields),
     }
 }
 
-fn plan(solved: &Solved, statement: &str, fields: &Fields) -> Markup {
+fn plan(solved: &Solved, statement: &str, fields: &FormFields) -> Markup {
     html! {
         h2 { "The plan" }
         (headline(solved))
@@ -175,7 +175,7 @@ fn bound_words(linked: Option<f64>) -> String {
     linked.map_or("none".to_owned(), |linked| linked.to_string())
 }
 
-fn charts(solved: &Solved, fields: &Fields) -> Markup {
+fn charts(solved: &Solved, fields: &FormFields) -> Markup {
     let path = format!("/pages/ask/chart?{}", fields.query(form::PLANNED_FROM));
     let against = ["ε", "the number of owners", "the linked ε"];
     let drawn = if solved.plan.tradeoff.is_empty() { 2 } else { 3 };

@@ -15,14 +15,14 @@ use std::{
 };
 use tokio::sync::broadcast::{self, error::RecvError};
 
-use super::progress::{Fill, Part};
+use super::progress::{LivePart, QuestionProgress};
 use crate::{
     base::listener::{Origin, Share},
     desk::{
         pages::{
-            Page, Pages, Site,
-            frame::{Granted, Refusal, Visitor},
-            guard::Fields,
+            PageResponse, Pages, Site,
+            frame::{PageError, PageResult, Visitor},
+            guard::FormFields,
         },
         queries, store,
         stream::event_stream,
@@ -41,12 +41,12 @@ pub(super) async fn questions(
     State(pages): Site,
     Extension(origin): Extension<Origin>,
     headers: HeaderMap,
-    fields: Fields,
-) -> Page {
+    fields: FormFields,
+) -> PageResponse {
     let names = fields.get("names").split(',').filter(|name| !name.is_empty()).take(MOST).map(str::to_owned);
-    let mut follower = Follower::new(pages, origin, headers, names.collect())?;
-    follower.watch_for_new(fields.get("asked").parse().unwrap_or(0));
-    Ok(follower.into_response())
+    let mut stream = QuestionStream::new(pages, origin, headers, names.collect())?;
+    stream.watch_for_new(fields.get("asked").parse().unwrap_or(0));
+    Ok(stream.into_response())
 }
 
 /// Follows one question.
@@ -55,11 +55,11 @@ pub(super) async fn question(
     Extension(origin): Extension<Origin>,
     headers: HeaderMap,
     Path(query): Path<String>,
-) -> Page {
-    Ok(Follower::new(pages, origin, headers, vec![query])?.into_response())
+) -> PageResponse {
+    Ok(QuestionStream::new(pages, origin, headers, vec![query])?.into_response())
 }
 
-struct Follower {
+struct QuestionStream {
     pages: Arc<Pages>,
     headers: HeaderMap,
     names: Vec<String>,
@@ -68,22 +68,22 @@ struct Follower {
     /// How many questions there were when the list was made, until it is compared with the number now: one may have
     /// been opened while the browser loaded the page.
     asked: Option<u64>,
-    shown: Shown,
+    shown: BrowserState,
     /// Nothing was sent yet.
     is_first: bool,
     _place: Share,
 }
 
-impl Follower {
+impl QuestionStream {
     /// Follows questions by their names, if there is a place for another stream.
-    fn new(pages: Arc<Pages>, origin: Origin, headers: HeaderMap, names: Vec<String>) -> Granted<Self> {
+    fn new(pages: Arc<Pages>, origin: Origin, headers: HeaderMap, names: Vec<String>) -> PageResult<Self> {
         if pages.visitor(&headers).is_err() {
-            return Err(Refusal::page(StatusCode::UNAUTHORIZED, "Sign in to follow a question."));
+            return Err(PageError::page(StatusCode::UNAUTHORIZED, "Sign in to follow a question."));
         }
         let Some(place) = pages.shared.streams.take(origin) else {
-            return Err(Refusal::busy("There are too many streams. Load the page again."));
+            return Err(PageError::busy("There are too many streams. Load the page again."));
         };
-        let shown = Shown::default();
+        let shown = BrowserState::default();
         Ok(Self { pages, headers, names, opened: None, asked: None, shown, is_first: true, _place: place })
     }
 
@@ -94,9 +94,7 @@ impl Follower {
     }
 
     fn into_response(self) -> Response {
-        event_stream(stream::unfold(self, |mut follower| async move {
-            follower.next().await.map(|bytes| (bytes, follower))
-        }))
+        event_stream(stream::unfold(self, |mut stream| async move { stream.next().await.map(|bytes| (bytes, stream)) }))
     }
 
     /// The next event; none when the desk stops, or the visitor is no longer signed in.
@@ -138,8 +136,8 @@ impl Follower {
     }
 
     /// What the browser does not show yet.
-    async fn changes(&mut self, visitor: &Visitor) -> Changes {
-        let mut changes = Changes::default();
+    async fn changes(&mut self, visitor: &Visitor) -> PageChanges {
+        let mut changes = PageChanges::default();
         for name in &self.names {
             let Ok(query) = queries::find_own(&self.pages.shared, &visitor.caller, name).await else { continue };
             let Ok(card) = query.card() else { continue };
@@ -151,20 +149,20 @@ impl Follower {
 
 /// What the browser shows.
 #[derive(Default)]
-struct Shown {
+struct BrowserState {
     /// Parts, by their elements.
     parts: HashMap<String, String>,
     /// The states that the page was made for, by question.
-    phases: HashMap<String, (store::State, bool)>,
+    phases: HashMap<String, (store::QueryState, bool)>,
 }
 
-impl Shown {
+impl BrowserState {
     /// Brings a question up to date, and adds what is new to the changes.
-    fn update(&mut self, fill: &Fill, changes: &mut Changes) {
+    fn update(&mut self, fill: &QuestionProgress, changes: &mut PageChanges) {
         let phase = (fill.state, fill.is_collected);
         let before = self.phases.insert(fill.query.clone(), phase);
         changes.reload |= before.is_some_and(|before| before != phase);
-        for part in Part::ALL {
+        for part in LivePart::ALL {
             let (id, text) = (fill.id(part), fill.part(part).into_string());
             if self.replace(part, &id, &text) {
                 changes.parts.insert(id, text);
@@ -173,10 +171,10 @@ impl Shown {
     }
 
     /// Replaces a part; says whether the browser has to.
-    fn replace(&mut self, part: Part, id: &str, text: &str) -> bool {
+    fn replace(&mut self, part: LivePart, id: &str, text: &str) -> bool {
         match self.parts.insert(id.to_owned(), text.to_owned()) {
             // The browser counts the seconds itself.
-            Some(_) if part == Part::Clock => false,
+            Some(_) if part == LivePart::Clock => false,
             Some(before) => before != text,
             None => true,
         }
@@ -185,14 +183,14 @@ impl Shown {
 
 /// An event, as the script reads it.
 #[derive(Default, Serialize)]
-struct Changes {
+struct PageChanges {
     /// New parts, by their elements.
     parts: BTreeMap<String, String>,
     /// The whole page has to be made anew.
     reload: bool,
 }
 
-impl Changes {
+impl PageChanges {
     fn is_empty(&self) -> bool {
         self.parts.is_empty() && !self.reload
     }

@@ -17,9 +17,9 @@ use uptack::card::{Card, CardQuestion};
 use uptack::display;
 
 use super::{
-    HOME, Page, Pages, Site,
+    HOME, PageResponse, Pages, Site,
     frame::{self, Tab, Visitor},
-    guard::Fields,
+    guard::FormFields,
 };
 use crate::{
     desk::{
@@ -28,15 +28,15 @@ use crate::{
     },
     error::Result,
 };
-use progress::Part;
-use question::Asked;
-use results::{One, Outcome, interval_picture};
+use progress::LivePart;
+use question::AskedQuestion;
+use results::{EstimatedRecord, QuestionEstimate, interval_picture};
 
 pub(super) use self::{
     card::{best_guess, describe},
-    progress::Counts,
+    progress::ReportCounts,
     question::redirect,
-    results::Outcomes,
+    results::EstimatedRecords,
 };
 
 /// The pages of questions.
@@ -58,7 +58,7 @@ const PAGE: usize = 50;
 /// Questions that are searched, the latest first.
 const SEARCHED: usize = 2000;
 
-async fn show(State(pages): Site, visitor: Visitor, fields: Fields) -> Page {
+async fn show(State(pages): Site, visitor: Visitor, fields: FormFields) -> PageResponse {
     let from: usize = fields.get("from").parse().unwrap_or(0);
     let found = pages.search(&visitor, &fields).await?;
     let next = (found.questions.len() > from + PAGE).then_some(from + PAGE);
@@ -68,13 +68,13 @@ async fn show(State(pages): Site, visitor: Visitor, fields: Fields) -> Page {
 }
 
 /// Where changes of the questions that are shown, and new questions, are announced.
-fn live_path(rows: &[Asked], asked: u64) -> String {
+fn live_path(rows: &[AskedQuestion], asked: u64) -> String {
     let live: Vec<&str> = rows.iter().filter(|row| !row.is_over()).map(|row| row.query.name()).collect();
     format!("/pages/live?names={}&asked={asked}", live.join(","))
 }
 
 /// What the form asks for.
-struct Search {
+struct QuestionFilter {
     /// Whose questions; everybody's for an administrator.
     analyst: Option<String>,
     state: String,
@@ -84,19 +84,19 @@ struct Search {
 }
 
 /// What a search found, the latest first, and how many questions there are in all.
-struct Found {
+struct MatchingQuestions {
     questions: Vec<(Query, Card)>,
     asked: u64,
 }
 
-impl Search {
-    fn run(&self, store: &Store) -> Result<Found> {
+impl QuestionFilter {
+    fn run(&self, store: &Store) -> Result<MatchingQuestions> {
         let asked = store.number_asked(self.analyst.as_deref())?;
         let all = store.asked_by(self.analyst.as_deref(), 0, SEARCHED)?;
         let in_state = all.into_iter().filter(|query| self.has_state(query));
         let with_card = in_state.filter_map(|query| query.card().ok().map(|card| (query, card)));
         let questions = with_card.filter(|(query, card)| self.has_words(query, card)).collect();
-        Ok(Found { questions, asked })
+        Ok(MatchingQuestions { questions, asked })
     }
 
     fn has_state(&self, query: &Query) -> bool {
@@ -110,8 +110,8 @@ impl Search {
 }
 
 impl Pages {
-    async fn search(&self, visitor: &Visitor, fields: &Fields) -> Result<Found> {
-        let search = Search {
+    async fn search(&self, visitor: &Visitor, fields: &FormFields) -> Result<MatchingQuestions> {
+        let search = QuestionFilter {
             analyst: queries::seen_by(&visitor.caller),
             state: fields.get("state").to_owned(),
             words: fields.get("words").to_lowercase(),
@@ -120,7 +120,7 @@ impl Pages {
         self.shared.store.run(move |store| search.run(store)).await
     }
 
-    async fn rows(&self, questions: impl Iterator<Item = (Query, Card)>) -> Vec<Asked> {
+    async fn rows(&self, questions: impl Iterator<Item = (Query, Card)>) -> Vec<AskedQuestion> {
         let mut rows = Vec::new();
         for (query, card) in questions {
             // What cannot be estimated is shown without an estimate; its own page says why.
@@ -131,7 +131,7 @@ impl Pages {
     }
 }
 
-fn list(fields: &Fields, rows: &[Asked], next: Option<usize>) -> Markup {
+fn list(fields: &FormFields, rows: &[AskedQuestion], next: Option<usize>) -> Markup {
     html! {
         div.heading { h1 { "Questions" } a.button.primary href="/pages/ask" { "Ask a question" } }
         (search_form(fields))
@@ -146,7 +146,7 @@ fn list(fields: &Fields, rows: &[Asked], next: Option<usize>) -> Markup {
     }
 }
 
-fn empty_list(fields: &Fields) -> Markup {
+fn empty_list(fields: &FormFields) -> Markup {
     html! {
         @if fields.is_empty() {
             p.empty { "Nothing was asked yet. " a href="/pages/ask" { "Plan a question" } " and see its error before it is asked." }
@@ -156,7 +156,7 @@ fn empty_list(fields: &Fields) -> Markup {
     }
 }
 
-fn search_form(fields: &Fields) -> Markup {
+fn search_form(fields: &FormFields) -> Markup {
     html! {
         form.search method="get" action=(HOME) role="search" {
             div.field {
@@ -176,21 +176,21 @@ fn state_choice(chosen: &str) -> Markup {
     html! {
         select #state name="state" {
             option value="" { "any" }
-            @for state in store::State::ALL {
+            @for state in store::QueryState::ALL {
                 option value=(state.name()) selected[chosen == state.name()] { (state.name()) }
             }
         }
     }
 }
 
-fn row(asked: &Asked) -> Markup {
+fn row(asked: &AskedQuestion) -> Markup {
     html! {
         article.row.panel {
             div.what {
                 h2 { a href=(asked.path()) { (asked.words()) } }
                 p.help {
-                    (asked.fill.holder(Part::State))
-                    (asked.fill.holder(Part::Clock))
+                    (asked.fill.holder(LivePart::State))
+                    (asked.fill.holder(LivePart::Clock))
                     (kind(&asked.card))
                 }
             }
@@ -200,10 +200,10 @@ fn row(asked: &Asked) -> Markup {
 }
 
 /// The estimate, or the reports so far.
-fn how_far(asked: &Asked) -> Markup {
+fn how_far(asked: &AskedQuestion) -> Markup {
     match &asked.outcome {
         Some(outcome) => estimate(outcome),
-        None => asked.fill.holder(Part::Fill),
+        None => asked.fill.holder(LivePart::Fill),
     }
 }
 
@@ -218,7 +218,7 @@ fn kind(card: &Card) -> Markup {
 }
 
 /// The estimate of one question, or the largest of a ballot.
-fn estimate(outcome: &Outcome) -> Markup {
+fn estimate(outcome: &EstimatedRecord) -> Markup {
     let largest = outcome.questions.iter().max_by(|one, other| one.estimate.total_cmp(&other.estimate));
     html! {
         @if let Some(one) = largest {
@@ -231,7 +231,7 @@ fn estimate(outcome: &Outcome) -> Markup {
     }
 }
 
-fn estimate_words(one: &One) -> Markup {
+fn estimate_words(one: &QuestionEstimate) -> Markup {
     let [low, high] = one.interval_words();
     html! { strong { (display::nearest(one.estimate)) } span.help { " " (low) " to " (high) } }
 }

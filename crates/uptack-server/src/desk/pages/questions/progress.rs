@@ -16,7 +16,7 @@ use crate::{
     desk::{
         pages::Pages,
         queries,
-        store::{Query, State},
+        store::{Query, QueryState},
     },
 };
 
@@ -25,14 +25,14 @@ const FRESH: Duration = Duration::from_millis(800);
 
 /// The latest counts of reports: many visitors ask the leader no more often than one would.
 #[derive(Default)]
-pub(in crate::desk::pages) struct Counts(Mutex<HashMap<String, Count>>);
+pub(in crate::desk::pages) struct ReportCounts(Mutex<HashMap<String, ReportCount>>);
 
-struct Count {
+struct ReportCount {
     taken: Instant,
     reports: Option<u64>,
 }
 
-impl Counts {
+impl ReportCounts {
     /// What the leader said a moment ago, if it was asked.
     fn fresh(&self, query: &str) -> Option<Option<u64>> {
         lock(&self.0).get(query).filter(|count| count.taken.elapsed() < FRESH).map(|count| count.reports)
@@ -41,15 +41,15 @@ impl Counts {
     fn keep(&self, query: &str, reports: Option<u64>) {
         let mut counts = lock(&self.0);
         counts.retain(|_, count| count.taken.elapsed() < 100 * FRESH);
-        counts.insert(query.to_owned(), Count { taken: Instant::now(), reports });
+        counts.insert(query.to_owned(), ReportCount { taken: Instant::now(), reports });
     }
 }
 
 /// How far a question is at a moment.
 #[derive(Debug, Clone)]
-pub(super) struct Fill {
+pub(super) struct QuestionProgress {
     pub(super) query: String,
-    pub(super) state: State,
+    pub(super) state: QueryState,
     pub(super) is_collected: bool,
     reports: Option<u64>,
     minimum: u64,
@@ -61,13 +61,13 @@ pub(super) struct Fill {
 
 /// A part of a page that changes by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum LivePart {
     State,
     Fill,
     Clock,
 }
 
-impl Part {
+impl LivePart {
     pub(super) const ALL: [Self; 3] = [Self::State, Self::Fill, Self::Clock];
 
     fn name(self) -> &'static str {
@@ -80,9 +80,9 @@ impl Part {
 }
 
 impl Pages {
-    pub(super) async fn fill(&self, query: &Query, card: &Card) -> Fill {
+    pub(super) async fn fill(&self, query: &Query, card: &Card) -> QuestionProgress {
         let now = self.shared.now();
-        Fill {
+        QuestionProgress {
             query: query.name().to_owned(),
             state: query.state_at(now),
             is_collected: query.record.is_some(),
@@ -97,7 +97,7 @@ impl Pages {
 
     async fn reports(&self, query: &Query) -> Option<u64> {
         // Once a query is over, the number no longer changes, and the record has it.
-        if !matches!(query.state, State::Open | State::Closed) || query.record.is_some() {
+        if !matches!(query.state, QueryState::Open | QueryState::Closed) || query.record.is_some() {
             return queries::reports(&self.shared, query).await;
         }
         if let Some(reports) = self.counts.fresh(query.name()) {
@@ -109,29 +109,29 @@ impl Pages {
     }
 }
 
-impl Fill {
+impl QuestionProgress {
     /// The id of the element that holds a part.
-    pub(super) fn id(&self, part: Part) -> String {
+    pub(super) fn id(&self, part: LivePart) -> String {
         format!("{}-{}", part.name(), self.query)
     }
 
     /// A part in its element.
-    pub(super) fn holder(&self, part: Part) -> Markup {
+    pub(super) fn holder(&self, part: LivePart) -> Markup {
         html! { span id=(self.id(part)) class=(part.name()) { (self.part(part)) } }
     }
 
-    pub(super) fn part(&self, part: Part) -> Markup {
+    pub(super) fn part(&self, part: LivePart) -> Markup {
         match part {
-            Part::State => self.badge(),
-            Part::Fill => self.bar(),
-            Part::Clock => self.clock(),
+            LivePart::State => self.badge(),
+            LivePart::Fill => self.bar(),
+            LivePart::Clock => self.clock(),
         }
     }
 
     fn badge(&self) -> Markup {
         let word = match (self.state, self.is_collected) {
-            (State::Closed, true) => "ready",
-            (State::Closed, false) => "collecting",
+            (QueryState::Closed, true) => "ready",
+            (QueryState::Closed, false) => "collecting",
             (state, _) => state.name(),
         };
         html! { span class=(format!("badge {word}")) { (word) } }
@@ -160,8 +160,8 @@ impl Fill {
         let minimum = grouped(self.minimum);
         match self.reports {
             Some(reports) => format!("{} of at least {minimum}", grouped(reports)),
-            None if self.state == State::Cancelled => "nothing is released".to_owned(),
-            None if self.state == State::Opening => format!("at least {minimum} are needed"),
+            None if self.state == QueryState::Cancelled => "nothing is released".to_owned(),
+            None if self.state == QueryState::Opening => format!("at least {minimum} are needed"),
             None => format!("unknown, of at least {minimum}"),
         }
     }
@@ -171,7 +171,7 @@ impl Fill {
         let (word, moment) = self.next_moment();
         let written = Timestamp::from_seconds(moment).map(|moment| moment.to_string()).unwrap_or_default();
         html! {
-            @if moment > self.now && self.state != State::Cancelled {
+            @if moment > self.now && self.state != QueryState::Cancelled {
                 @let left = moment - self.now;
                 (word) " " time datetime=(written) data-seconds=(left) { (span(left)) }
             } @else {
@@ -183,9 +183,9 @@ impl Fill {
     /// The moment that matters most now, and what happens then.
     fn next_moment(&self) -> (&'static str, u64) {
         match self.state {
-            State::Opening | State::Open if self.opens > self.now => ("opens in", self.opens),
-            State::Opening | State::Open if self.closes > self.now => ("closes in", self.closes),
-            State::Cancelled if self.closes > self.now => ("was to close", self.closes),
+            QueryState::Opening | QueryState::Open if self.opens > self.now => ("opens in", self.opens),
+            QueryState::Opening | QueryState::Open if self.closes > self.now => ("closes in", self.closes),
+            QueryState::Cancelled if self.closes > self.now => ("was to close", self.closes),
             _ => ("closed", self.closes),
         }
     }
@@ -211,29 +211,44 @@ pub(super) fn day_and_time(written: &str) -> String {
 mod tests {
     use super::*;
 
-    fn fill(state: State, reports: Option<u64>) -> Fill {
+    fn fill(state: QueryState, reports: Option<u64>) -> QuestionProgress {
         let (minimum, expected) = (80, 100);
         let query = "q".to_owned();
-        Fill { query, state, is_collected: false, reports, minimum, expected, opens: 1000, closes: 2000, now: 1500 }
+        QuestionProgress {
+            query,
+            state,
+            is_collected: false,
+            reports,
+            minimum,
+            expected,
+            opens: 1000,
+            closes: 2000,
+            now: 1500,
+        }
     }
 
     #[test]
     fn fill_and_time_are_told_as_far_as_they_are_known() {
         let bar = |state, reports| fill(state, reports).bar().into_string();
-        assert!(bar(State::Open, Some(40)).contains("40 of at least 80"));
+        assert!(bar(QueryState::Open, Some(40)).contains("40 of at least 80"));
         assert!(
-            bar(State::Open, Some(40)).contains("width=\"40.00\"") && !bar(State::Open, Some(79)).contains("enough")
+            bar(QueryState::Open, Some(40)).contains("width=\"40.00\"")
+                && !bar(QueryState::Open, Some(79)).contains("enough")
         );
         assert!(
-            bar(State::Open, Some(80)).contains("enough") && bar(State::Open, Some(500)).contains("width=\"100.00\"")
+            bar(QueryState::Open, Some(80)).contains("enough")
+                && bar(QueryState::Open, Some(500)).contains("width=\"100.00\"")
         );
-        assert!(bar(State::Closed, None).contains("unknown"));
-        let clock = |state, now| Fill { now, ..fill(state, None) }.clock().into_string();
-        assert!(clock(State::Opening, 900).starts_with("opens in") && clock(State::Open, 1900).contains("1 min 40 s"));
-        assert!(clock(State::Open, 1901).contains("data-seconds=\"99\""));
+        assert!(bar(QueryState::Closed, None).contains("unknown"));
+        let clock = |state, now| QuestionProgress { now, ..fill(state, None) }.clock().into_string();
         assert!(
-            clock(State::Closed, 2000).starts_with("closed")
-                && clock(State::Cancelled, 1500).starts_with("was to close")
+            clock(QueryState::Opening, 900).starts_with("opens in")
+                && clock(QueryState::Open, 1900).contains("1 min 40 s")
+        );
+        assert!(clock(QueryState::Open, 1901).contains("data-seconds=\"99\""));
+        assert!(
+            clock(QueryState::Closed, 2000).starts_with("closed")
+                && clock(QueryState::Cancelled, 1500).starts_with("was to close")
         );
         assert_eq!([5, 125, 7260, 200_000].map(span), ["5 s", "2 min 05 s", "2 h 01 min", "2 days"]);
         assert_eq!(day_and_time("2026-11-15T08:00:00Z"), "2026-11-15 08:00 UTC");

@@ -12,16 +12,16 @@ use uptack_dap::signed::PublicKey;
 
 use super::{
     card,
-    progress::{Fill, Part},
-    results::{self, Outcome},
+    progress::{LivePart, QuestionProgress},
+    results::{self, EstimatedRecord},
 };
 use crate::{
     base::http::document,
     desk::{
         pages::{
-            Page, Pages, Site,
-            frame::{self, Granted, Refusal, Tab, Visitor},
-            guard::Form,
+            PageResponse, Pages, Site,
+            frame::{self, PageError, PageResult, Tab, Visitor},
+            guard::SubmittedForm,
         },
         queries,
         store::{self, Query},
@@ -29,15 +29,15 @@ use crate::{
 };
 
 /// A question that was asked.
-pub(super) struct Asked {
+pub(super) struct AskedQuestion {
     pub(super) query: Query,
     pub(super) card: Card,
-    pub(super) fill: Fill,
+    pub(super) fill: QuestionProgress,
     /// What came out, if it is released.
-    pub(super) outcome: Option<Arc<Outcome>>,
+    pub(super) outcome: Option<Arc<EstimatedRecord>>,
 }
 
-impl Asked {
+impl AskedQuestion {
     pub(super) fn words(&self) -> &str {
         self.card.question.as_deref().unwrap_or("(without words)")
     }
@@ -62,13 +62,13 @@ pub(in crate::desk::pages) fn redirect(name: &str) -> Response {
 }
 
 impl Pages {
-    pub(super) async fn asked(&self, query: Query, card: Card, outcome: Option<Arc<Outcome>>) -> Asked {
+    pub(super) async fn asked(&self, query: Query, card: Card, outcome: Option<Arc<EstimatedRecord>>) -> AskedQuestion {
         let fill = self.fill(&query, &card).await;
-        Asked { query, card, fill, outcome }
+        AskedQuestion { query, card, fill, outcome }
     }
 
     /// The outcome of a query, if it is released.
-    pub(super) async fn released(&self, query: &Query) -> Granted<Option<Arc<Outcome>>> {
+    pub(super) async fn released(&self, query: &Query) -> PageResult<Option<Arc<EstimatedRecord>>> {
         let Some(record) = query.released_record() else { return Ok(None) };
         self.outcome(query.name(), record).await.map(Some)
     }
@@ -78,52 +78,52 @@ impl Pages {
 const LONGEST_SERIES: usize = 200;
 
 /// The name of a question, in the path.
-type Name = Path<String>;
+type QueryName = Path<String>;
 
 /// All that the page shows.
-struct Shown {
-    asked: Asked,
+struct QuestionPage {
+    asked: AskedQuestion,
     /// The released ones of its series, by number.
-    series: Vec<(u64, Arc<Outcome>)>,
+    series: Vec<(u64, Arc<EstimatedRecord>)>,
     /// The key of this desk.
     signer: PublicKey,
 }
 
-pub(super) async fn show(State(pages): Site, Path(name): Name, visitor: Visitor) -> Page {
+pub(super) async fn show(State(pages): Site, Path(name): QueryName, visitor: Visitor) -> PageResponse {
     let query = queries::find_own(&pages.shared, &visitor.caller, &name).await?;
     let card = query.card()?;
     let title = card.question.clone().unwrap_or(name);
     let series = pages.series(&query, &card).await?;
     let outcome = pages.released(&query).await?;
     let asked = pages.asked(query, card, outcome).await;
-    let shown = Shown { asked, series, signer: pages.shared.signer.public() };
+    let shown = QuestionPage { asked, series, signer: pages.shared.signer.public() };
     Ok(frame::page(&title, Tab::Questions, &visitor, shown.page(&visitor)))
 }
 
 /// Releases the result: what was collected is shown from then on, and can no longer be cancelled.
-pub(super) async fn release(State(pages): Site, Path(name): Name, form: Form) -> Page {
+pub(super) async fn release(State(pages): Site, Path(name): QueryName, form: SubmittedForm) -> PageResponse {
     queries::result(&pages.shared, &form.visitor.caller, &name).await?;
     Ok(redirect(&name))
 }
 
-pub(super) async fn cancel(State(pages): Site, Path(name): Name, form: Form) -> Page {
+pub(super) async fn cancel(State(pages): Site, Path(name): QueryName, form: SubmittedForm) -> PageResponse {
     queries::cancel(&pages.shared, &form.visitor.caller, &name).await?;
     Ok(redirect(&name))
 }
 
 /// The record with its estimates, as `uptack result --out` writes it.
-pub(super) async fn record(State(pages): Site, Path(name): Name, visitor: Visitor) -> Page {
+pub(super) async fn record(State(pages): Site, Path(name): QueryName, visitor: Visitor) -> PageResponse {
     let outcome = pages.own_outcome(&visitor, &name).await?;
     let text = serde_json::to_string(&outcome.record).expect("a record is plain data");
     Ok(download("record.json", "application/json", format!("{text}\n")))
 }
 
-pub(super) async fn estimates(State(pages): Site, Path(name): Name, visitor: Visitor) -> Page {
+pub(super) async fn estimates(State(pages): Site, Path(name): QueryName, visitor: Visitor) -> PageResponse {
     let outcome = pages.own_outcome(&visitor, &name).await?;
     Ok(download("estimates.csv", "text/csv; charset=utf-8", outcome.csv()))
 }
 
-pub(super) async fn card(State(pages): Site, Path(name): Name, visitor: Visitor) -> Page {
+pub(super) async fn card(State(pages): Site, Path(name): QueryName, visitor: Visitor) -> PageResponse {
     let text = queries::card(&pages.shared, &visitor.caller, &name).await?;
     Ok(download("card.json", "application/json", format!("{text}\n")))
 }
@@ -134,14 +134,14 @@ fn download(name: &str, media_type: &'static str, text: String) -> Response {
 }
 
 impl Pages {
-    async fn own_outcome(&self, visitor: &Visitor, name: &str) -> Granted<Arc<Outcome>> {
+    async fn own_outcome(&self, visitor: &Visitor, name: &str) -> PageResult<Arc<EstimatedRecord>> {
         let query = queries::find_own(&self.shared, &visitor.caller, name).await?;
         let words = "Nothing was released of this question.";
-        self.released(&query).await?.ok_or_else(|| Refusal::page(StatusCode::CONFLICT, words))
+        self.released(&query).await?.ok_or_else(|| PageError::page(StatusCode::CONFLICT, words))
     }
 
     /// The released outcomes of a card's series, by number.
-    async fn series(&self, query: &Query, card: &Card) -> Granted<Vec<(u64, Arc<Outcome>)>> {
+    async fn series(&self, query: &Query, card: &Card) -> PageResult<Vec<(u64, Arc<EstimatedRecord>)>> {
         if card.series.is_none() {
             return Ok(Vec::new());
         }
@@ -163,11 +163,11 @@ fn is_same_series(query: &Query, card: &Card) -> bool {
     query.card().is_ok_and(|other| other.without_number() == card.without_number())
 }
 
-impl Shown {
+impl QuestionPage {
     fn page(&self, visitor: &Visitor) -> Markup {
-        let Asked { query, card, outcome, .. } = &self.asked;
+        let AskedQuestion { query, card, outcome, .. } = &self.asked;
         html! {
-            div.heading { h1 { (self.asked.words()) } (self.asked.fill.holder(Part::State)) }
+            div.heading { h1 { (self.asked.words()) } (self.asked.fill.holder(LivePart::State)) }
             p.help { "Query " code.long { (query.name()) } }
             (self.progress(visitor))
             @if card.asks_person() && !self.asked.is_over() { (self.how_people_answer()) }
@@ -189,12 +189,12 @@ impl Shown {
     }
 
     fn progress(&self, visitor: &Visitor) -> Markup {
-        let Asked { query, fill, .. } = &self.asked;
+        let AskedQuestion { query, fill, .. } = &self.asked;
         let live = (!self.asked.is_over()).then(|| self.path("live"));
         html! {
             section.panel.progress aria-label="Progress" data-live=[live] {
-                (fill.holder(Part::Fill))
-                (fill.holder(Part::Clock))
+                (fill.holder(LivePart::Fill))
+                (fill.holder(LivePart::Clock))
                 @if let Some(reason) = &query.reason { p.fault { (reason) } }
                 (self.release_form(visitor))
             }
@@ -216,7 +216,7 @@ impl Shown {
     }
 
     fn release_form(&self, visitor: &Visitor) -> Markup {
-        let is_ready = self.asked.fill.state == store::State::Closed && self.asked.fill.is_collected;
+        let is_ready = self.asked.fill.state == store::QueryState::Closed && self.asked.fill.is_collected;
         html! {
             @if is_ready {
                 form method="post" action=(self.path("release")) {

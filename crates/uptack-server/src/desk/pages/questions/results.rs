@@ -13,8 +13,8 @@ use uptack_dap::release::{record::Record, results::Estimated};
 use crate::{
     desk::pages::{
         Pages,
-        frame::{Granted, Refusal, scrolling_table, table_head},
-        work::{Found, Jobs},
+        frame::{PageError, PageResult, scrolling_table, table_head},
+        work::{Computations, Computed},
     },
     error::{Error, Result},
 };
@@ -24,20 +24,20 @@ pub(super) const CONFIDENCE: f64 = 0.95;
 /// How long a page waits for its estimates.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Outcomes by the name of their query: a record never changes.
+/// Estimated records by the name of their query: a record never changes.
 #[derive(Default)]
-pub(in crate::desk::pages) struct Outcomes(Jobs<std::result::Result<Arc<Outcome>, String>>);
+pub(in crate::desk::pages) struct EstimatedRecords(Computations<std::result::Result<Arc<EstimatedRecord>, String>>);
 
 /// A record with what follows from it.
-pub(super) struct Outcome {
+pub(super) struct EstimatedRecord {
     /// The record with its estimates, as `uptack verify` takes it.
     pub(super) record: Record,
     pub(super) card: Card,
-    pub(super) questions: Vec<One>,
+    pub(super) questions: Vec<QuestionEstimate>,
 }
 
 /// What is known of one question.
-pub(super) struct One {
+pub(super) struct QuestionEstimate {
     pub(super) name: Option<String>,
     pub(super) estimate: f64,
     pub(super) sd: f64,
@@ -48,30 +48,32 @@ pub(super) struct One {
 }
 
 impl Pages {
-    pub(super) async fn outcome(&self, query: &str, record: &str) -> Granted<Arc<Outcome>> {
+    pub(super) async fn outcome(&self, query: &str, record: &str) -> PageResult<Arc<EstimatedRecord>> {
         let text = record.to_owned();
-        let compute = move || Outcome::of(&text).map(Arc::new).map_err(|error| error.to_string());
+        let compute = move || EstimatedRecord::of(&text).map(Arc::new).map_err(|error| error.to_string());
         match self.work.find(&self.outcomes.0, query, PATIENCE, compute).await {
-            Found::Done(outcome) => outcome.as_ref().clone().map_err(|words| Error::environment(words).into()),
-            Found::Later | Found::Busy => Err(Refusal::busy("The estimates are being made. Load the page again.")),
+            Computed::Done(outcome) => outcome.as_ref().clone().map_err(|words| Error::environment(words).into()),
+            Computed::Later | Computed::Busy => {
+                Err(PageError::busy("The estimates are being made. Load the page again."))
+            }
         }
     }
 }
 
-impl Outcome {
+impl EstimatedRecord {
     fn of(text: &str) -> Result<Self> {
         let (record, opened) = Record::read(text)?;
         let channel = opened.card.checked_channel()?;
         let results = record.estimated(&channel, Confidence::new(CONFIDENCE)?, IntervalKind::Auto)?;
         let estimates = record_estimates(&record, &Estimator::new(&channel)?)?;
         let stated = results.estimates.iter().zip(estimates);
-        let questions = stated.map(|(stated, parts)| One::read(stated, parts)).collect::<Result<_>>()?;
+        let questions = stated.map(|(stated, parts)| QuestionEstimate::read(stated, parts)).collect::<Result<_>>()?;
         Ok(Self { record: Record { results: Some(results), ..record }, card: opened.card, questions })
     }
 
     /// The estimates, one line per question.
     pub(super) fn csv(&self) -> String {
-        let lines: String = self.questions.iter().map(One::csv_line).collect();
+        let lines: String = self.questions.iter().map(QuestionEstimate::csv_line).collect();
         format!("question,owners,estimate,sd,low,high,confidence\n{lines}")
     }
 
@@ -87,7 +89,7 @@ fn record_estimates(record: &Record, estimator: &Estimator) -> Result<Vec<Estima
     Ok(observed.iter().map(|one| estimator.estimate_observed(&one.observation)).collect())
 }
 
-impl One {
+impl QuestionEstimate {
     /// The name of the question; empty if it is the only one.
     pub(super) fn label(&self) -> String {
         self.name.clone().unwrap_or_default()
@@ -125,7 +127,7 @@ fn number(text: &str) -> Result<f64> {
 /// Lines in the chart of a series. More would share colours and shapes; a table is better for them.
 const MOST_LINES: usize = 8;
 
-pub(super) fn result(outcome: &Outcome) -> Markup {
+pub(super) fn result(outcome: &EstimatedRecord) -> Markup {
     html! {
         section.panel.result {
             h2 { "The result" }
@@ -137,7 +139,7 @@ pub(super) fn result(outcome: &Outcome) -> Markup {
     }
 }
 
-fn single(one: &One) -> Markup {
+fn single(one: &QuestionEstimate) -> Markup {
     let [low, high] = one.interval_words();
     html! {
         p.headline { strong { (display::nearest(one.estimate)) } " of " (grouped(one.parts.owners)) " would say yes" }
@@ -149,7 +151,7 @@ fn single(one: &One) -> Markup {
 }
 
 /// Where the error comes from; the squares of the parts add up.
-fn error_parts(one: &One) -> Markup {
+fn error_parts(one: &QuestionEstimate) -> Markup {
     let parts = [
         ("sampling: which owners happened to speak", one.parts.sampling_sd),
         ("the owners' coins", one.parts.privacy_sd),
@@ -177,8 +179,8 @@ fn error_part(name: &str, sd: f64, variance: f64) -> Markup {
 }
 
 /// All questions of a ballot, the largest estimate first.
-fn ballot(questions: &[One]) -> Markup {
-    let mut sorted: Vec<&One> = questions.iter().collect();
+fn ballot(questions: &[QuestionEstimate]) -> Markup {
+    let mut sorted: Vec<&QuestionEstimate> = questions.iter().collect();
     sorted.sort_by(|one, other| other.estimate.total_cmp(&one.estimate));
     html! {
         figure.chart { (PreEscaped(ballot_bars(&sorted).to_svg())) }
@@ -186,8 +188,8 @@ fn ballot(questions: &[One]) -> Markup {
     }
 }
 
-fn ballot_bars(questions: &[&One]) -> Bars {
-    let bar = |one: &&One| Bar { name: one.label(), value: one.estimate, low: one.low, high: one.high };
+fn ballot_bars(questions: &[&QuestionEstimate]) -> Bars {
+    let bar = |one: &&QuestionEstimate| Bar { name: one.label(), value: one.estimate, low: one.low, high: one.high };
     Bars {
         title: "How many would say yes".to_owned(),
         subtitle: format!("All intervals together hold the truth with confidence {} %.", 100.0 * CONFIDENCE),
@@ -195,7 +197,7 @@ fn ballot_bars(questions: &[&One]) -> Bars {
     }
 }
 
-fn ballot_table(questions: &[&One]) -> Markup {
+fn ballot_table(questions: &[&QuestionEstimate]) -> Markup {
     html! {
         table {
             (table_head(&["Question", "Estimate", "sd", "From", "To"]))
@@ -204,7 +206,7 @@ fn ballot_table(questions: &[&One]) -> Markup {
     }
 }
 
-fn ballot_row(one: &One) -> Markup {
+fn ballot_row(one: &QuestionEstimate) -> Markup {
     let [low, high] = one.interval_words();
     html! {
         tr {
@@ -215,12 +217,12 @@ fn ballot_row(one: &One) -> Markup {
 }
 
 /// The outcomes of a series, by number.
-pub(super) fn series(outcomes: &[(u64, Arc<Outcome>)]) -> Markup {
+pub(super) fn series(outcomes: &[(u64, Arc<EstimatedRecord>)]) -> Markup {
     html! { section.panel { h2 { "The series so far" } (figure(&series_chart(outcomes))) } }
 }
 
 /// Each question of a series as a line; a single one with a band.
-fn series_chart(outcomes: &[(u64, Arc<Outcome>)]) -> Chart {
+fn series_chart(outcomes: &[(u64, Arc<EstimatedRecord>)]) -> Chart {
     let (x, y) = (Axis::new("number in the series", Scale::Linear), Axis::new("would say yes", Scale::Linear));
     let questions = &outcomes[0].1.questions;
     let mut chart = Chart::new("The series", x, y);
@@ -235,25 +237,28 @@ fn series_chart(outcomes: &[(u64, Arc<Outcome>)]) -> Chart {
     chart
 }
 
-fn intervals(points: &[(f64, &One)]) -> Vec<(f64, f64, f64)> {
+fn intervals(points: &[(f64, &QuestionEstimate)]) -> Vec<(f64, f64, f64)> {
     points.iter().map(|(number, one)| (*number, one.low, one.high)).collect()
 }
 
 /// What is known of one question, by the number in the series.
-fn question_points(outcomes: &[(u64, Arc<Outcome>)], index: usize) -> Vec<(f64, &One)> {
+fn question_points(outcomes: &[(u64, Arc<EstimatedRecord>)], index: usize) -> Vec<(f64, &QuestionEstimate)> {
     let known = outcomes.iter().filter_map(|(number, outcome)| Some((*number as f64, outcome.questions.get(index)?)));
     known.collect()
 }
 
-fn series_line(name: &str, points: &[(f64, &One)]) -> Series {
-    let point =
-        |(number, one): &(f64, &One)| Point { x: *number, y: one.estimate, interval: Some((one.low, one.high)) };
+fn series_line(name: &str, points: &[(f64, &QuestionEstimate)]) -> Series {
+    let point = |(number, one): &(f64, &QuestionEstimate)| Point {
+        x: *number,
+        y: one.estimate,
+        interval: Some((one.low, one.high)),
+    };
     Series { points: points.iter().map(point).collect(), ..Series::both(name, []) }
 }
 
 /// An interval with its estimate, on a line that begins at zero; in words for those who do not see it.
 pub(super) fn interval_picture(low: f64, estimate: f64, high: f64) -> Markup {
-    let line = Line::around(low, high);
+    let line = IntervalScale::around(low, high);
     let [from, to] = display::interval(low, high);
     let words = format!("Interval from {from} to {to}, estimate {}", display::nearest(estimate));
     html! {
@@ -269,12 +274,12 @@ pub(super) fn interval_picture(low: f64, estimate: f64, high: f64) -> Markup {
 }
 
 /// The values that a picture shows, from left to right.
-struct Line {
+struct IntervalScale {
     first: f64,
     last: f64,
 }
 
-impl Line {
+impl IntervalScale {
     /// Zero and the interval, with some space behind it.
     fn around(low: f64, high: f64) -> Self {
         let first = low.min(0.0);
