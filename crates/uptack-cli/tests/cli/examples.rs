@@ -18,6 +18,7 @@ use uptack_dap::task::{AggregatorRole, CollectorTask};
 use uptack_server::aggregator::CardDefinition;
 use uptack_server::aggregator::PairSecret;
 
+use crate::help::commands;
 use crate::{Folder, run};
 
 /// These talk to servers, which are met in tests of their own.
@@ -68,14 +69,6 @@ fn binary() -> PathBuf {
 fn needs_a_desk(example: &str) -> bool {
     let mut words = example.split_whitespace();
     words.any(|word| NEED_A_DESK.contains(&word))
-}
-
-/// The commands that `uptack --help` lists.
-fn commands() -> Vec<String> {
-    let help = help(&["--help"]);
-    let listed = help.split_once("Commands:").unwrap().1.lines().skip(1).take_while(|line| !line.is_empty());
-    let names = listed.filter_map(|line| line.split_whitespace().next());
-    names.filter(|name| *name != "help").map(str::to_owned).collect()
 }
 
 fn help(arguments: &[&str]) -> String {

@@ -1,6 +1,7 @@
-//! Links between documents lead somewhere.
+//! Links between documents lead somewhere, charts are what their commands draw, and the tests that SECURITY.md names exist.
 
 use std::fs;
+use std::path::Path;
 
 use super::{Page, pages, root};
 
@@ -74,5 +75,74 @@ fn the_index_names_every_page() {
     let index = pages.iter().find(|page| page.name == "docs/README.md").unwrap();
     for page in pages.iter().filter_map(|page| page.name.strip_prefix("docs/")).filter(|name| *name != "README.md") {
         assert!(index.text.contains(&format!("]({page})")), "{page}");
+    }
+}
+
+/// What a command of a page draws, and where it is shown from.
+const CHARTS: [(&str, &str); 2] = [("plan.svg", "choosing-release.svg"), ("answers.svg", "choosing-answers.svg")];
+
+/// The charts in a folder that are not what the documentation shows.
+pub(super) fn changed_charts(folder: &Path) -> Vec<String> {
+    let is_changed = |drawn: &str, shown: &str| {
+        let drawn = fs::read_to_string(folder.join(drawn)).ok()?;
+        let shown = fs::read_to_string(root().join("docs/figures").join(shown)).unwrap();
+        Some(!is_same_picture(&drawn, &shown))
+    };
+    let changed = CHARTS.iter().filter(|(drawn, shown)| is_changed(drawn, shown).unwrap_or(false));
+    changed.map(|(drawn, shown)| format!("docs/figures/{shown} is not the {drawn} that is drawn")).collect()
+}
+
+/// The same words, and every number within a pixel: the last digits of a logarithm differ between machines.
+fn is_same_picture(drawn: &str, shown: &str) -> bool {
+    let words = |svg: &str| svg.split(|c: char| c.is_ascii_digit() || c == '.').collect::<String>();
+    let numbers = |svg: &str| -> Vec<f64> {
+        svg.split(|c: char| !(c.is_ascii_digit() || c == '.')).filter_map(|number| number.parse().ok()).collect()
+    };
+    let (places, expected) = (numbers(drawn), numbers(shown));
+    words(drawn) == words(shown)
+        && places.len() == expected.len()
+        && places.iter().zip(&expected).all(|(a, b)| (a - b).abs() <= 1.0)
+}
+
+#[test]
+fn a_changed_picture_is_noticed() {
+    let picture = "<svg><line x1=\"3\" y1=\"4.25\"/></svg>";
+    assert!(is_same_picture(picture, &picture.replace("4.25", "4.75")));
+    assert!(!is_same_picture(picture, &picture.replace("4.25", "6")));
+    assert!(!is_same_picture(picture, &picture.replace("line", "rect")));
+}
+
+/// The text of all Rust files of a folder.
+fn sources(folder: &Path, text: &mut String) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            sources(&path, text);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            text.push_str(&std::fs::read_to_string(path).unwrap());
+        }
+    }
+}
+
+#[test]
+fn every_row_of_the_attack_table_names_tests_that_exist() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let page = std::fs::read_to_string(crates.parent().unwrap().join("SECURITY.md")).unwrap();
+    let mut text = String::new();
+    sources(crates, &mut text);
+    let rows: Vec<&str> = page
+        .lines()
+        .skip_while(|line| !line.starts_with("| attack | what stops it | tests |"))
+        .skip(2)
+        .take_while(|line| line.starts_with('|'))
+        .collect();
+    assert!(rows.len() > 30, "{} rows", rows.len());
+    for row in rows {
+        let cells: Vec<&str> = row.trim_matches('|').split(" | ").collect();
+        let [_, _, tests] = cells[..] else { panic!("not three cells: {row}") };
+        let names: Vec<&str> = tests.trim().split(", ").map(|name| name.trim_matches('`')).collect();
+        for name in names {
+            assert!(!name.is_empty() && text.contains(&format!("fn {name}()")), "`{name}` in the row: {row}");
+        }
     }
 }

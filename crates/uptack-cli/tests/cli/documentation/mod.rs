@@ -15,7 +15,6 @@
 mod block;
 mod comparison;
 mod links;
-mod pictures;
 mod shell;
 
 use std::fs;

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command as Process, Stdio};
 
 use super::block::{Command, blocks, shows};
-use super::{Page, pictures, root};
+use super::{Page, links, root};
 use crate::Folder;
 
 /// What a line of the shell's output starts with where a command has ended: no program prints this control character.
@@ -50,7 +50,7 @@ pub(super) fn run(chain: &[&Page]) -> Vec<String> {
         Some(format!("{}:{}: {what}\n$ {}\n{printed}", step.page.name, step.line, step.command.text))
     };
     let mut output = parts.next().unwrap_or("");
-    let mut complaints = pictures::changed(&folder.0);
+    let mut complaints = links::changed_charts(&folder.0);
     for step in &steps {
         let Some((code, rest)) = parts.next().and_then(|part| part.split_once('\n')) else {
             complaints.extend(complaint(step, "the shell ended here", output));
