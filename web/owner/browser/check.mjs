@@ -276,14 +276,14 @@ async function showPlanned(browser, servers) {
   const { stdout } = await run(binary, ["ask", ...access, ...question, ...size]);
   const { link } = JSON.parse(stdout);
   for (const [width, colorScheme] of [[1280, "light"], [1280, "dark"], [400, "light"], [400, "dark"]]) {
-    const person = await newPerson(browser, servers, { viewport: { width, height: 900 }, colorScheme });
+    const person = await newPerson(browser, servers, { viewport: { width, height: 900 }, colorScheme, reducedMotion: "reduce" });
     const page = await person.context.newPage();
     await page.goto(link);
     await visible(page, "unlisted");
     await page.locator("#accept").click();
     await visible(page, "question");
     // e^0.5/(1 + e^0.5) is 0.6225.
-    assert.match(await page.locator("#learns").textContent(), /one of the two aggregators is honest.*at most 63 %/);
+    assert.match(await page.locator("#learns").textContent(), /one of the two aggregators is honest.*at most 63\s%/);
     assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth), "nothing overflows");
     if (flag === "--screenshots" && (width === 1280) === (colorScheme === "light")) {
       mkdirSync(screenshots, { recursive: true });

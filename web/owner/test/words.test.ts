@@ -4,11 +4,11 @@ import { UNITS } from "../src/claims.js";
 import { epsilonText, guessText } from "../src/page/words.js";
 
 test("odds are rounded against the card", () => {
-  assert.match(guessText(0n), /at most 50 %, up from 50 %/);
+  assert.match(guessText(0n), /at most 50\s%, up from 50\s%/);
   // e/(1 + e) is 0.7311.
-  assert.match(guessText(UNITS), /at most 74 %, up from 50 %/);
+  assert.match(guessText(UNITS), /at most 74\s%, up from 50\s%/);
   // e^8/(1 + e^8) is 0.99966.
-  assert.match(guessText(8n * UNITS), /at most 99\.97 %/);
+  assert.match(guessText(8n * UNITS), /at most 99\.97\s%/);
   assert.match(guessText(40n * UNITS), /almost certain/);
   assert.match(guessText(undefined), /can know/);
 });

@@ -12,7 +12,7 @@ export function guessText(units: bigint | undefined): string {
     // The error of floating point is far below 1e-7; at ε = 0 the share is exact.
     const right = Math.ceil(whole * share + (units === 0n ? 0 : 1e-7));
     const percent = (right / 10 ** decimals).toFixed(decimals);
-    if (right < whole) return `can guess your answer correctly with a probability of at most ${percent} %, up from 50 %`;
+    if (right < whole) return `can guess your answer correctly with a probability of at most ${percent}\u00a0%, up from 50\u00a0%`;
   }
   return "can be almost certain of your answer";
 }
