@@ -1,7 +1,7 @@
 //! A plan as JSON, and its charts, whose points are computed on all cores.
 
 use serde_json::{Value, json};
-use uptack::plan::{Choice, Plan, Request, Rule, Solved, Trust, Unknown, errors_by_family};
+use uptack::plan::{Plan, PlannedMechanism, Request, SelectionRule, Solved, Trust, Unknown, errors_by_family};
 use uptack::{Progress, parallel};
 use uptack_chart::{Chart, Errors, PlanCharts, Sheet};
 
@@ -52,14 +52,14 @@ fn trust_name(trust: Trust) -> &'static str {
     }
 }
 
-fn rule_name(rule: Rule) -> &'static str {
+fn rule_name(rule: SelectionRule) -> &'static str {
     match rule {
-        Rule::Best => "best",
-        Rule::Simplest(_) => "simplest",
+        SelectionRule::Best => "best",
+        SelectionRule::Simplest(_) => "simplest",
     }
 }
 
-fn choice_json(choice: &Choice, minimum_batch: u64) -> Value {
+fn choice_json(choice: &PlannedMechanism, minimum_batch: u64) -> Value {
     json!({
         "mechanism": choice.mechanism,
         "noise": choice.channel.noise(),

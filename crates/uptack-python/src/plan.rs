@@ -130,7 +130,7 @@ impl PyPlan {
 
     /// The channels of the alternatives.
     fn alternatives(&self) -> Vec<PyChannel> {
-        let channel = |choice: &plan::Choice| PyChannel::new(choice.mechanism.clone());
+        let channel = |choice: &plan::PlannedMechanism| PyChannel::new(choice.mechanism.clone());
         self.outcome.plan.alternatives.iter().map(channel).collect()
     }
 

@@ -26,7 +26,7 @@ use crate::error::{Error, Result};
 use crate::fraction::Fraction;
 use crate::mechanism::Mechanism;
 use crate::noise::NoiseLaw;
-use crate::plan::{Choice, Plan, Request};
+use crate::plan::{Plan, PlannedMechanism, Request};
 use crate::privacy::{self, Delta, Target, Views, WorkLimit};
 use crate::probability::Probability;
 use crate::progress::Progress;
@@ -161,7 +161,7 @@ const VERSION: u64 = 1;
 impl Card {
     /// The card of a plan, without question, times and aggregators as yet.
     pub fn new(request: &Request, plan: &Plan) -> Self {
-        let Choice { mechanism, channel, sd, views, .. } = &plan.best;
+        let PlannedMechanism { mechanism, channel, sd, views, .. } = &plan.best;
         Self {
             version: VERSION,
             question: None,

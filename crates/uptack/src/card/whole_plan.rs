@@ -54,11 +54,11 @@ pub fn plan_whole(request: &Request, queries: u64, draft: impl Fn(Card) -> Card,
         // The plan's claims are the card's: one query composes with nothing.
         return Ok(draft(Card::new(request, &nearest_plan(request, progress)?)));
     }
-    Search { request, epsilon, delta, queries, draft, progress }.best()
+    WholePlanSearch { request, epsilon, delta, queries, draft, progress }.best()
 }
 
 /// The search for the largest ε per query with which all queries together keep within the whole's ε.
-struct Search<'a, D> {
+struct WholePlanSearch<'a, D> {
     request: &'a Request,
     epsilon: Epsilon,
     delta: Delta,
@@ -67,7 +67,7 @@ struct Search<'a, D> {
     progress: &'a Progress,
 }
 
-impl<D: Fn(Card) -> Card> Search<'_, D> {
+impl<D: Fn(Card) -> Card> WholePlanSearch<'_, D> {
     fn best(&self) -> Result<Card> {
         let (mut best, mut enough) = self.first()?;
         let mut too_much = self.epsilon.value();

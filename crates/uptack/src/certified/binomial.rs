@@ -79,7 +79,7 @@ impl Approximate {
 
 /// The tail above a threshold `t`: `mass` = P(X ≥ t) and `excess` = E(X − t)₊.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Tail {
+pub(crate) struct BinomialTail {
     pub(crate) mass: f64,
     pub(crate) excess: f64,
     /// Probability of the threshold itself.
@@ -149,11 +149,11 @@ impl Binomial {
 
     /// P(X ≥ `threshold`) and E(X − `threshold`)₊ by direct summation; `bottom` is a count below which the law has
     /// negligible mass (see [`window`]), and the caller accounts for that mass.
-    pub(crate) fn tail(&self, threshold: u64, bottom: u64) -> Tail {
+    pub(crate) fn tail(&self, threshold: u64, bottom: u64) -> BinomialTail {
         let mean = self.mean();
         if threshold == 0 || threshold <= bottom {
             let relative_error = 8.0 * ROUNDOFF;
-            return Tail { mass: 1.0, excess: mean - threshold as f64, at: 0.0, relative_error, steps: 1 };
+            return BinomialTail { mass: 1.0, excess: mean - threshold as f64, at: 0.0, relative_error, steps: 1 };
         }
         if threshold as f64 >= mean {
             return self.upper_tail(threshold);
@@ -163,7 +163,7 @@ impl Binomial {
     }
 
     /// Extends the tail above `from` down to the threshold `to`.
-    fn lower_threshold(&self, mut tail: Tail, from: u64, to: u64) -> Tail {
+    fn lower_threshold(&self, mut tail: BinomialTail, from: u64, to: u64) -> BinomialTail {
         for count in (to..from).rev() {
             tail.at *= self.ratio_down(count + 1);
             tail.excess += tail.mass;
@@ -187,7 +187,7 @@ impl Binomial {
 
     /// Sums upwards until what is left cannot change the sums; the ratio of neighbours falls, so what is left is at most a
     /// geometric series.
-    fn upper_tail(&self, threshold: u64) -> Tail {
+    fn upper_tail(&self, threshold: u64) -> BinomialTail {
         let at = self.probability(threshold);
         let (mut mass, mut excess, mut weight) = (at.value, 0.0, at.value);
         let mut steps = 1;
@@ -204,7 +204,7 @@ impl Binomial {
             }
         }
         let relative_error = at.relative_error + ROUNDOFF * (8.0 * steps as f64 + 8.0);
-        Tail { mass, excess, at: at.value, relative_error, steps }
+        BinomialTail { mass, excess, at: at.value, relative_error, steps }
     }
 }
 

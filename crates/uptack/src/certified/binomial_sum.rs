@@ -12,7 +12,7 @@ use super::rounding::ROUNDOFF;
 
 /// Probabilities of the counts `first`, `first + 1`, ….
 #[derive(Clone, Debug)]
-pub(crate) struct Counts {
+pub(crate) struct SumLaw {
     pub(crate) first: u64,
     pub(crate) probability: Vec<f64>,
     /// Relative error of each probability.
@@ -25,7 +25,7 @@ pub(crate) struct Counts {
 
 /// The law of `left + right` on the counts `low..=high`, normalized to one there: the mass outside must be negligible,
 /// and the caller accounts for it.
-pub(crate) fn sum_of_two(left: Binomial, right: Binomial, low: u64, high: u64) -> Counts {
+pub(crate) fn sum_of_two(left: Binomial, right: Binomial, low: u64, high: u64) -> SumLaw {
     let (left, shift_left) = without_certainty(left);
     let (right, shift_right) = without_certainty(right);
     let shift = shift_left + shift_right;
@@ -52,7 +52,7 @@ fn without_certainty(law: Binomial) -> (Binomial, u64) {
 }
 
 /// One binomial, multiplied out from its mode, where it is largest.
-fn single(law: Binomial, low: u64, high: u64) -> Counts {
+fn single(law: Binomial, low: u64, high: u64) -> SumLaw {
     let mode = (law.mean() as u64).clamp(low, high);
     let mut probability = vec![0.0; (high - low + 1) as usize];
     probability[(mode - low) as usize] = 1.0;
@@ -71,11 +71,11 @@ fn single(law: Binomial, low: u64, high: u64) -> Counts {
 }
 
 /// Two binomials, by the recurrence from either end.
-fn double(left: Binomial, right: Binomial, low: u64, high: u64) -> Counts {
+fn double(left: Binomial, right: Binomial, low: u64, high: u64) -> SumLaw {
     let forward = Recurrence::new(left, right);
     // Weights up to the turn come from below, the others from above; both know the weight at the turn.
     let turn = forward.turn().map_or(low, |turn| (turn + 1).clamp(low, high));
-    let mut weights = if turn > low { forward.weights(low, turn) } else { Weights::of_one_count() };
+    let mut weights = if turn > low { forward.weights(low, turn) } else { SumWeights::of_one_count() };
     if high > turn {
         let trials = forward.trials;
         weights.join(forward.reversed().weights(trials - high, trials - turn));
@@ -86,13 +86,13 @@ fn double(left: Binomial, right: Binomial, low: u64, high: u64) -> Counts {
 }
 
 /// Scales the weights to a sum of one. Each was reached in at most as many steps as there are weights.
-fn normalized(first: u64, mut probability: Vec<f64>, step_error: f64, start_error: f64) -> Counts {
+fn normalized(first: u64, mut probability: Vec<f64>, step_error: f64, start_error: f64) -> SumLaw {
     let total: f64 = probability.iter().sum();
     let scale = 1.0 / total;
     probability.iter_mut().for_each(|value| *value *= scale);
     let length = probability.len() as f64;
     let accumulated = step_error * length + start_error;
-    Counts {
+    SumLaw {
         first,
         steps: probability.len() as u64,
         probability,
@@ -102,7 +102,7 @@ fn normalized(first: u64, mut probability: Vec<f64>, step_error: f64, start_erro
 }
 
 /// Unnormalized probabilities, how far the first ratio may be off, and how much each step adds to the error.
-struct Weights {
+struct SumWeights {
     values: Vec<f64>,
     error: f64,
     step_error: f64,
@@ -110,7 +110,7 @@ struct Weights {
     lead: u64,
 }
 
-impl Weights {
+impl SumWeights {
     fn of_one_count() -> Self {
         Self { values: vec![1.0], error: 0.0, step_error: 0.0, lead: 0 }
     }
@@ -302,11 +302,11 @@ impl Recurrence {
     }
 
     /// Weights of the counts `from..=to`, where the ratios at `from..to` are at or below the turn.
-    fn weights(&self, from: u64, to: u64) -> Weights {
+    fn weights(&self, from: u64, to: u64) -> SumWeights {
         let FirstRatio { ratio, error, steps } = self.first_ratio(from);
         let values = self.carry_on(from, to, ratio);
         let step_error = self.step_error(from, &values);
-        Weights { values, error, step_error, lead: steps }
+        SumWeights { values, error, step_error, lead: steps }
     }
 
     /// The ratio at a count: by a recurrence that starts far enough below for the error of its start to die out, or, if that would

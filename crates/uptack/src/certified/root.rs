@@ -111,19 +111,19 @@ pub(crate) fn bracket_integers(guess: i64, is_below: impl Fn(i64) -> bool) -> (i
 /// The Illinois variant of false position: a root between two points, given with their levels, which are positive below the
 /// root and negative above it. An end that stays twice in a row has its level halved, so that no end stays forever.
 pub(crate) struct FalsePosition {
-    low: Point,
-    high: Point,
-    moved_last: Option<End>,
+    low: LevelPoint,
+    high: LevelPoint,
+    moved_last: Option<MovedEnd>,
 }
 
 #[derive(Clone, Copy)]
-struct Point {
+struct LevelPoint {
     place: f64,
     level: f64,
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum End {
+enum MovedEnd {
     Low,
     High,
 }
@@ -131,8 +131,8 @@ enum End {
 impl FalsePosition {
     /// A root between zero, where the level is known, and a point whose level is not.
     pub(crate) fn new(level_at_zero: f64, high: f64) -> Self {
-        let low = Point { place: 0.0, level: level_at_zero };
-        Self { low, high: Point { place: high, level: f64::NEG_INFINITY }, moved_last: None }
+        let low = LevelPoint { place: 0.0, level: level_at_zero };
+        Self { low, high: LevelPoint { place: high, level: f64::NEG_INFINITY }, moved_last: None }
     }
 
     /// The two points between which the root is.
@@ -142,20 +142,20 @@ impl FalsePosition {
 
     /// Notes a point below the root.
     pub(crate) fn raise_low(&mut self, point: f64, level: f64) {
-        if self.moved_last == Some(End::Low) {
+        if self.moved_last == Some(MovedEnd::Low) {
             self.high.level *= 0.5;
         }
-        self.low = Point { place: point, level: level.max(f64::MIN_POSITIVE) };
-        self.moved_last = Some(End::Low);
+        self.low = LevelPoint { place: point, level: level.max(f64::MIN_POSITIVE) };
+        self.moved_last = Some(MovedEnd::Low);
     }
 
     /// Notes a point above the root.
     pub(crate) fn lower_high(&mut self, point: f64, level: f64) {
-        if self.moved_last == Some(End::High) {
+        if self.moved_last == Some(MovedEnd::High) {
             self.low.level *= 0.5;
         }
-        self.high = Point { place: point, level: level.min(-f64::MIN_POSITIVE) };
-        self.moved_last = Some(End::High);
+        self.high = LevelPoint { place: point, level: level.min(-f64::MIN_POSITIVE) };
+        self.moved_last = Some(MovedEnd::High);
     }
 
     /// A point well inside, for functions that are far from straight.
@@ -183,7 +183,7 @@ pub(crate) fn golden_section(
     precision: f64,
     function: impl Fn(f64) -> f64,
 ) -> f64 {
-    let mut bracket = Bracket::new(from, to, &function);
+    let mut bracket = GoldenBracket::new(from, to, &function);
     for _ in 0..steps {
         if bracket.high - bracket.low <= precision * (to - from) {
             break;
@@ -201,20 +201,20 @@ pub(crate) fn half_octaves(range: RangeInclusive<i32>) -> impl Iterator<Item = f
 const GOLDEN: f64 = 0.618_033_988_749_894_9;
 
 /// An interval that holds the minimum, and two places inside with the function's values there.
-struct Bracket {
+struct GoldenBracket {
     low: f64,
     high: f64,
-    left: Sample,
-    right: Sample,
+    left: GoldenPoint,
+    right: GoldenPoint,
 }
 
 #[derive(Clone, Copy)]
-struct Sample {
+struct GoldenPoint {
     place: f64,
     value: f64,
 }
 
-impl Sample {
+impl GoldenPoint {
     fn at(place: f64, function: &impl Fn(f64) -> f64) -> Self {
         Self { place, value: function(place) }
     }
@@ -229,19 +229,19 @@ impl Sample {
     }
 }
 
-impl Bracket {
+impl GoldenBracket {
     fn new(low: f64, high: f64, function: &impl Fn(f64) -> f64) -> Self {
-        Self { low, high, left: Sample::left(low, high, function), right: Sample::right(low, high, function) }
+        Self { low, high, left: GoldenPoint::left(low, high, function), right: GoldenPoint::right(low, high, function) }
     }
 
     /// Drops the part of the interval beyond the higher of the two samples.
     fn narrow(&mut self, function: &impl Fn(f64) -> f64) {
         if self.left.value <= self.right.value {
             (self.high, self.right) = (self.right.place, self.left);
-            self.left = Sample::left(self.low, self.high, function);
+            self.left = GoldenPoint::left(self.low, self.high, function);
         } else {
             (self.low, self.left) = (self.left.place, self.right);
-            self.right = Sample::right(self.low, self.high, function);
+            self.right = GoldenPoint::right(self.low, self.high, function);
         }
     }
 }

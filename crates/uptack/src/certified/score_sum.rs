@@ -20,13 +20,13 @@ pub(crate) struct ScoreSum {
 
 /// Sums that the transform represents, and how little of the tilted law lies outside on either side, as a logarithm.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Window {
+pub(crate) struct SumSupport {
     pub(crate) low: i64,
     pub(crate) high: i64,
     pub(crate) log_outside: f64,
 }
 
-impl Window {
+impl SumSupport {
     /// From the lowest to the highest sum.
     pub(crate) fn span(&self) -> i64 {
         self.high - self.low
@@ -135,7 +135,7 @@ impl ScoreSum {
     }
 
     /// All of the tilted sum but e^`log_cut` on either side (Chernoff).
-    pub(crate) fn window(&self, tilt: f64, log_cut: f64) -> Window {
+    pub(crate) fn window(&self, tilt: f64, log_cut: f64) -> SumSupport {
         self.window_by(&self.further_tilts(tilt, log_cut), log_cut)
     }
 
@@ -151,7 +151,7 @@ impl ScoreSum {
         half_octaves(-12..=8).map(further).collect()
     }
 
-    fn window_by(&self, further: &[FurtherTilt], log_cut: f64) -> Window {
+    fn window_by(&self, further: &[FurtherTilt], log_cut: f64) -> SumSupport {
         let (lowest, highest) = self.extremes();
         let (mut low, mut high) = (lowest as f64, highest as f64);
         for tilt in further {
@@ -159,11 +159,15 @@ impl ScoreSum {
             low = low.max(below);
             high = high.min(above);
         }
-        Window { low: (low.floor() as i64).max(lowest), high: (high.ceil() as i64).min(highest), log_outside: log_cut }
+        SumSupport {
+            low: (low.floor() as i64).max(lowest),
+            high: (high.ceil() as i64).min(highest),
+            log_outside: log_cut,
+        }
     }
 
     /// The tilted law on a window.
-    pub(crate) fn law(&self, tilt: f64, window: Window) -> TiltedLaw {
+    pub(crate) fn law(&self, tilt: f64, window: SumSupport) -> TiltedLaw {
         let length = window.length();
         let (values, error) = spectrum::law(&self.groups, tilt, length);
         let value = |sum: i64| values[sum.rem_euclid(length as i64) as usize];
@@ -264,7 +268,7 @@ struct PositiveSums {
 impl PositiveSums {
     /// Such that what is beyond the last sum adds at most as much as all that is outside the window of the law would, if all its
     /// terms were the largest one.
-    fn new(further: &[FurtherTilt], tilt: f64, window: &Window, largest: f64) -> Self {
+    fn new(further: &[FurtherTilt], tilt: f64, window: &SumSupport, largest: f64) -> Self {
         // The term of a sum j of the window is at most e^(slack + log_outside − tilt·j) times the largest one.
         let slack = (window.high as f64 / largest).ln().max(0.0) - window.log_outside;
         let last = last_sum(further, tilt, slack).ceil().min(window.high as f64);

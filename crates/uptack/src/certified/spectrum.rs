@@ -27,12 +27,12 @@ pub(super) struct Scanned {
 /// Calls `each` with the nodes of half the circle (the other half is its mirror image) at which the spectrum does not vanish, from
 /// the first on: the node, the value there, and its error times the number of nodes it stands for.
 pub(super) fn scan(groups: &[Draws], tilt: f64, roots: &Roots, mut each: impl FnMut(usize, Complex, f64)) -> Scanned {
-    let parts: Vec<Tilted> = groups.iter().map(|group| Tilted::new(group, tilt, roots.length)).collect();
+    let parts: Vec<TiltedGroup> = groups.iter().map(|group| TiltedGroup::new(group, tilt, roots.length)).collect();
     let (last, mut left_out) = last_node(&parts, roots);
     let stride = Stride::new(&parts, roots.length);
     let (mut node, mut evaluated) = (0, 0);
     while node <= last {
-        let product = Product::at(node, &parts, roots);
+        let product = SpectrumProduct::at(node, &parts, roots);
         let weight = roots.weight(node);
         evaluated += 1;
         if product.vanishes {
@@ -143,7 +143,7 @@ impl<'a> RealTransform<'a> {
 }
 
 /// The last node that is evaluated, and a bound on what all nodes beyond it may add: the spectrum certainly vanishes there.
-fn last_node(parts: &[Tilted], roots: &Roots) -> (usize, f64) {
+fn last_node(parts: &[TiltedGroup], roots: &Roots) -> (usize, f64) {
     let log_bound = |node: usize| log_bound(parts, node, roots);
     let length = roots.length;
     let enough = log_vanishing(length);
@@ -161,7 +161,7 @@ fn last_node(parts: &[Tilted], roots: &Roots) -> (usize, f64) {
 ///
 /// Two scores of weights w and w′ that differ by one cell give |φ|² ≤ 1 − 2ww′(1 − cos θ), which falls with the angle θ. In a
 /// crowd of millions it is negligible at all but some dozens of a million nodes.
-fn log_bound(parts: &[Tilted], node: usize, roots: &Roots) -> f64 {
+fn log_bound(parts: &[TiltedGroup], node: usize, roots: &Roots) -> f64 {
     parts.iter().map(|part| part.log_bound(roots.half_angle(node))).sum()
 }
 
@@ -182,7 +182,7 @@ struct Stride {
 }
 
 impl Stride {
-    fn new(parts: &[Tilted], length: usize) -> Self {
+    fn new(parts: &[TiltedGroup], length: usize) -> Self {
         let variance: f64 = parts.iter().map(|part| part.owners * part.variance).sum();
         let angle = 2.0 * PI / length as f64;
         Self { log_most: log_vanishing(length), change: variance.sqrt() * angle * (1.0 + 1e-9) }
@@ -201,7 +201,7 @@ impl Stride {
 }
 
 /// The value of the spectrum at one node: the product over all groups and owners.
-struct Product {
+struct SpectrumProduct {
     value: Complex,
     log_bound: f64,
     relative_error: f64,
@@ -210,9 +210,9 @@ struct Product {
     missing: f64,
 }
 
-impl Product {
+impl SpectrumProduct {
     #[inline]
-    fn at(node: usize, parts: &[Tilted], roots: &Roots) -> Self {
+    fn at(node: usize, parts: &[TiltedGroup], roots: &Roots) -> Self {
         let total: f64 = parts.iter().map(|part| part.owners).sum();
         let relative_error = 4.0 * ROUNDOFF * (total + 16.0);
         let mut product = Self { value: Complex::ONE, log_bound: 0.0, relative_error, vanishes: false, missing: 0.0 };
@@ -224,7 +224,7 @@ impl Product {
 
     /// Multiplies by a group's value at the node, once for each owner.
     #[inline]
-    fn multiply(&mut self, part: &Tilted, value: Complex) {
+    fn multiply(&mut self, part: &TiltedGroup, value: Complex) {
         let magnitude = value.magnitude();
         let most = magnitude + part.error;
         self.log_bound += part.owners * most.ln();
@@ -249,7 +249,7 @@ impl Product {
 }
 
 /// A group's tilted weights, by their places on the circle.
-struct Tilted {
+struct TiltedGroup {
     owners: f64,
     weights: Vec<(usize, f64)>,
     error: f64,
@@ -259,7 +259,7 @@ struct Tilted {
     variance: f64,
 }
 
-impl Tilted {
+impl TiltedGroup {
     fn new(group: &Draws, tilt: f64, length: usize) -> Self {
         let normalizer = group.log_normalizer(tilt);
         let atoms = group.tilted(tilt, normalizer);
@@ -313,10 +313,10 @@ mod tests {
         let roots = Roots::of(length);
         let mut is_used = vec![false; length / 2 + 1];
         let scanned = scan(&groups, 0.0, &roots, |node, _, _| is_used[node] = true);
-        let parts = [Tilted::new(&groups[0], 0.0, length)];
+        let parts = [TiltedGroup::new(&groups[0], 0.0, length)];
         let mut left_out = 0.0;
         for node in (0..=length / 2).filter(|node| !is_used[*node]) {
-            let product = Product::at(node, &parts, &roots);
+            let product = SpectrumProduct::at(node, &parts, &roots);
             assert!(product.vanishes, "node {node} has e^{}", product.log_bound);
             left_out += roots.weight(node) * product.log_bound.exp();
         }

@@ -7,7 +7,7 @@
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-use super::family::{Family, Law};
+use super::family::{PlanFamily, ThreeClassLaw};
 use super::request::{Prior, Request};
 use crate::channel::SummedBit;
 
@@ -30,7 +30,7 @@ impl Bit {
         Self { missed: often.complement().to_f64(), stray: rarely.to_f64(), of_no }
     }
 
-    /// By how much the two truths differ: p − q.
+    /// The bias p − q: the difference between the truths.
     pub(super) fn lean(&self) -> f64 {
         1.0 - self.missed - self.stray
     }
@@ -40,8 +40,8 @@ impl Bit {
         often * one_variance(self.missed) + rarely * one_variance(self.stray)
     }
 
-    /// The least a = e^(−1/t) with which one honest aggregator keeps ε = ln(1 + growth). Zero if the owners' own coins keep
-    /// it.
+    /// The smallest a = e^(−1/t) with which one honest aggregator guarantees ε = ln(1 + growth). Zero if the owners' own coins
+    /// guarantee it.
     ///
     /// With d = p − q, m = min(1 − p, q) and g = 1 − a, both ratios of the closed form are at most 1 + growth exactly if
     /// g·(d + growth·(1 − m)) ≤ growth.
@@ -51,8 +51,8 @@ impl Bit {
     }
 
     /// The law with this bit in which the fewest take part: nobody says 0.
-    pub(super) fn silent_law(&self) -> Law {
-        Law::one_sided(1.0 - self.missed, self.stray, self.of_no)
+    pub(super) fn silent_law(&self) -> ThreeClassLaw {
+        ThreeClassLaw::one_sided(1.0 - self.missed, self.stray, self.of_no)
     }
 }
 
@@ -66,13 +66,13 @@ pub(super) fn variance_of_both(decay: f64) -> f64 {
     4.0 * decay / (1.0 - decay).powi(2)
 }
 
-/// The least and the largest of both doubts: missed, then stray.
+/// The smallest and the largest miss rate, and the smallest and the largest stray rate.
 pub(super) type Sides = [(f64, f64); 2];
 
 /// The bits of one family that keep the bounds on an owner's own answer and on taking part.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Region {
-    family: Family,
+    family: PlanFamily,
     /// The largest participation.
     most: f64,
     /// e^(−ε) of the local bound; zero without one.
@@ -81,23 +81,23 @@ pub(super) struct Region {
 }
 
 impl Region {
-    /// The regions of a family. There is a second one if it matters whether yes-owners or no-owners are those who speak. Where
-    /// everybody may take part, exchanging what is written for what is not turns one into the other.
-    pub(super) fn all(request: &Request, family: Family) -> Vec<Self> {
+    /// The regions of a family. There is a second one if it matters whether yes-owners or no-owners mostly write the bit. Where
+    /// everybody may take part, inverting the bit turns one into the other.
+    pub(super) fn all(request: &Request, family: PlanFamily) -> Vec<Self> {
         let most = request.most_participation();
         let region = |of_no: bool| Self { family, most, ratio: (-request.cell_epsilon()).exp(), of_no };
         match family {
-            Family::NoisySampling | Family::Tuned if most < 1.0 => vec![region(false), region(true)],
-            Family::RandomizedResponse if most < 1.0 => Vec::new(),
+            PlanFamily::NoisySampling | PlanFamily::Tuned if most < 1.0 => vec![region(false), region(true)],
+            PlanFamily::RandomizedResponse if most < 1.0 => Vec::new(),
             _ => vec![region(false)],
         }
     }
 
-    /// The bit of the region with the least doubt that has at least this much; none if no doubt is enough.
+    /// The bit of the region with the smallest rates that are at least these; `None` if no rates satisfy the bounds.
     pub(super) fn lifted(&self, missed: f64, stray: f64) -> Option<Bit> {
         let missed = missed.max(1.0 - self.most);
         let (missed, stray) = match self.family {
-            Family::RandomizedResponse => {
+            PlanFamily::RandomizedResponse => {
                 let flip = missed.max(stray).max(self.least_flip());
                 (flip, flip)
             }
@@ -114,31 +114,31 @@ impl Region {
         self.ratio / (1.0 + self.ratio)
     }
 
-    /// The least missed doubt that participation leaves. In `normal-form` p + q is the participation, because those who answer
+    /// The smallest miss rate that the bound on participation allows. In `normal-form` p + q is the participation, because those who answer
     /// the opposite take part as well.
     fn least_missed(&self, stray: f64) -> f64 {
         match self.family {
-            Family::NormalForm => 1.0 - self.most + stray,
+            PlanFamily::NormalForm => 1.0 - self.most + stray,
             _ => 1.0 - self.most,
         }
     }
 
-    /// Narrows a box to doubts that bits of the region can have; none if there is no such bit.
+    /// Narrows a box to rates that bits of the region can have; `None` if there is no such bit.
     pub(super) fn tightened(&self, sides: Sides) -> Option<Sides> {
         match self.family {
-            Family::RandomizedResponse => self.tightened_flips(sides),
-            _ => self.tightened_doubts(sides),
+            PlanFamily::RandomizedResponse => self.tightened_flips(sides),
+            _ => self.tightened_flip_rates(sides),
         }
     }
 
-    /// Of `randomized-response`, in which both doubts are the same.
+    /// The same for `randomized-response`, in which both rates are equal.
     fn tightened_flips(&self, [missed, stray]: Sides) -> Option<Sides> {
         let low = missed.0.max(stray.0).max(self.least_flip());
         let high = missed.1.min(stray.1).min(0.5);
         (low < high).then_some([(low, high); 2])
     }
 
-    fn tightened_doubts(&self, [missed, stray]: Sides) -> Option<Sides> {
+    fn tightened_flip_rates(&self, [missed, stray]: Sides) -> Option<Sides> {
         let low_stray = stray.0.max((1.0 - missed.1) * self.ratio);
         let low_missed = missed.0.max((1.0 - stray.1) * self.ratio).max(self.least_missed(low_stray));
         let missed = (low_missed, missed.1.min(1.0 - low_stray));
@@ -176,8 +176,8 @@ impl Goal {
 
     /// No bit of the box has a smaller error (`docs/choosing-parameters.md`, "How close a plan is to the best").
     ///
-    /// The owners' parts of the variance, q(1 − q)/(p − q)² and its mirror image, grow with either doubt, so that they are
-    /// least at the least of both.
+    /// The owners' parts of the variance, q(1 − q)/(p − q)² and its mirror image, grow with either rate, so that they are
+    /// smallest at the smallest of both.
     pub(super) fn least_error(&self, [missed, stray]: Sides, of_no: bool) -> f64 {
         let clear = Bit { missed: missed.0, stray: stray.0, of_no };
         let lean = clear.lean();
@@ -188,15 +188,15 @@ impl Goal {
         })
     }
 
-    /// The noise's part of the variance in a box, from its corner with the most doubt and its largest lean d: it is
-    /// 4·(1 − E·m/d)·(1 + E·(1 − m)/d)/E², with E = e^ε − 1 and m the smaller doubt.
-    fn least_noise(&self, doubtful: &Bit, lean: f64) -> f64 {
-        let (growth, least, smallest) = (self.growth, doubtful.missed.min(doubtful.stray), doubtful.lean());
+    /// The noise's part of the variance in a box, from its corner with the highest rates and its largest bias d: it is
+    /// 4·(1 − E·m/d)·(1 + E·(1 − m)/d)/E², with E = e^ε − 1 and m the smaller rate.
+    fn least_noise(&self, noisiest: &Bit, lean: f64) -> f64 {
+        let (growth, least, smallest) = (self.growth, noisiest.missed.min(noisiest.stray), noisiest.lean());
         if smallest <= 0.0 {
             return 0.0;
         }
         let factors = (1.0 - growth * least / smallest).max(0.0) * (1.0 + growth * (1.0 - least) / lean);
-        (4.0 * factors / growth.powi(2)).max(variance_of_both(doubtful.decay(growth)) / lean.powi(2))
+        (4.0 * factors / growth.powi(2)).max(variance_of_both(noisiest.decay(growth)) / lean.powi(2))
     }
 
     /// A lower bound on the variance of every bit that leans by at most `lean`: it grows as the lean vanishes.
@@ -208,7 +208,7 @@ impl Goal {
         stray_is_less.min(missed_is_less) / lean
     }
 
-    /// The doubts of either side that add up to a thousandth of an owner: less of it hardly matters.
+    /// The rates at which a thousandth of an owner is expected to err; smaller ones hardly matter.
     pub(super) fn traces(&self, of_no: bool) -> [f64; 2] {
         let yes = self.points.iter().copied().fold(0.0, f64::max);
         let no = self.owners - self.points.iter().copied().fold(f64::INFINITY, f64::min);
@@ -240,32 +240,32 @@ const ACCURACY: f64 = 3e-4;
 const BUDGET: usize = 10_000;
 /// The rounding error of the bound itself.
 const ROUNDING: f64 = 1e-12;
-/// The scale on which doubts near one are stretched.
+/// The scale on which rates near one are stretched.
 const NEARLY_ALL: f64 = 1e-3;
-/// The smallest step of the walk, in the logarithm of the doubt.
+/// The smallest step of the local search, in the logarithm of a rate.
 const SMALLEST_STEP: f64 = 1e-7;
 
-/// Doubts between two corners, and a lower bound on the error of the bits among them.
-struct Box {
+/// A box of rates, and a lower bound on the error of its bits.
+struct BitBox {
     sides: Sides,
     least: f64,
 }
 
-impl PartialEq for Box {
+impl PartialEq for BitBox {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other) == Ordering::Equal
     }
 }
 
-impl Eq for Box {}
+impl Eq for BitBox {}
 
-impl PartialOrd for Box {
+impl PartialOrd for BitBox {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Box {
+impl Ord for BitBox {
     /// The most promising is the greatest.
     fn cmp(&self, other: &Self) -> Ordering {
         other.least.total_cmp(&self.least)
@@ -274,30 +274,30 @@ impl Ord for Box {
 
 /// The best bit of the region.
 pub(super) fn search(goal: &Goal, region: &Region) -> Option<Best> {
-    let mut search = Search { goal, region, traces: goal.traces(region.of_no), best: None };
-    search.try_doubts(0.0, 0.0);
+    let mut search = BitSearch { goal, region, traces: goal.traces(region.of_no), best: None };
+    search.try_flip_rates(0.0, 0.0);
     let least = search.halve_boxes();
     search.walk();
     let (bit, error) = search.best?;
     Some(Best { bit, error, least: (least * (1.0 - ROUNDING)).min(error) })
 }
 
-struct Search<'a> {
+struct BitSearch<'a> {
     goal: &'a Goal,
     region: &'a Region,
-    /// Doubts of either side that hardly matter.
+    /// Miss and stray rates that hardly matter.
     traces: [f64; 2],
     /// The best bit so far and its error.
     best: Option<(Bit, f64)>,
 }
 
-impl Search<'_> {
+impl BitSearch<'_> {
     fn error(&self) -> f64 {
         self.best.map_or(f64::INFINITY, |(_, error)| error)
     }
 
-    /// Tries the bit with the least doubt that has at least this much.
-    fn try_doubts(&mut self, missed: f64, stray: f64) {
+    /// Tries the bit with the smallest rates that are at least these.
+    fn try_flip_rates(&mut self, missed: f64, stray: f64) {
         let Some(bit) = self.region.lifted(missed, stray) else { return };
         let error = self.goal.error(&bit);
         if error.is_finite() && error < self.error() {
@@ -308,7 +308,7 @@ impl Search<'_> {
     /// Halves the most promising box until none can be better by more than the accuracy; returns a lower bound on the error
     /// of every bit.
     fn halve_boxes(&mut self) -> f64 {
-        let mut open: BinaryHeap<Box> = self.tight_box([(0.0, 1.0), (0.0, 1.0)]).into_iter().collect();
+        let mut open: BinaryHeap<BitBox> = self.tight_box([(0.0, 1.0), (0.0, 1.0)]).into_iter().collect();
         for step in 0.. {
             let Some(next) = open.pop() else { break };
             if next.least >= self.error() * (1.0 - ACCURACY) || step == BUDGET {
@@ -317,8 +317,8 @@ impl Search<'_> {
             for sides in self.halves(next.sides) {
                 let Some(half) = self.tight_box(sides) else { continue };
                 let [missed, stray] = half.sides;
-                self.try_doubts(missed.0, stray.0);
-                self.try_doubts(missed.1, stray.1);
+                self.try_flip_rates(missed.0, stray.0);
+                self.try_flip_rates(missed.1, stray.1);
                 open.push(half);
             }
         }
@@ -326,9 +326,9 @@ impl Search<'_> {
     }
 
     /// The box around the bits of the region between these sides, if there are any.
-    fn tight_box(&self, sides: Sides) -> Option<Box> {
+    fn tight_box(&self, sides: Sides) -> Option<BitBox> {
         let sides = self.region.tightened(sides)?;
-        Some(Box { sides, least: self.goal.least_error(sides, self.region.of_no) })
+        Some(BitBox { sides, least: self.goal.least_error(sides, self.region.of_no) })
     }
 
     /// Two boxes for one, across its longer side.
@@ -343,16 +343,16 @@ impl Search<'_> {
         })
     }
 
-    /// A doubt in coordinates that stretch both ends: a little doubt, and nearly all.
-    fn stretched(&self, side: usize, doubt: f64) -> f64 {
-        ((doubt + self.traces[side]) / (1.0 - doubt + NEARLY_ALL)).ln()
+    /// A rate in coordinates that stretch both ends of its range.
+    fn stretched(&self, side: usize, flip_rate: f64) -> f64 {
+        ((flip_rate + self.traces[side]) / (1.0 - flip_rate + NEARLY_ALL)).ln()
     }
 
     fn length(&self, side: usize, (low, high): (f64, f64)) -> f64 {
         self.stretched(side, high) - self.stretched(side, low)
     }
 
-    /// The doubt half way between two, in stretched coordinates.
+    /// The rate half way between two, in stretched coordinates.
     fn middle(&self, side: usize, (low, high): (f64, f64)) -> f64 {
         let odds = (0.5 * (self.stretched(side, low) + self.stretched(side, high))).exp();
         ((odds * (1.0 + NEARLY_ALL) - self.traces[side]) / (1.0 + odds)).clamp(low, high)
@@ -374,12 +374,12 @@ impl Search<'_> {
     fn try_neighbours(&mut self, step: f64) {
         let Some((centre, _)) = self.best else { return };
         let [missed, stray] = [(centre.missed, self.traces[0]), (centre.stray, self.traces[1])];
-        let moved = |(doubt, trace): (f64, f64), direction: f64| {
-            ((doubt + trace) * (step * direction).exp() - trace).clamp(0.0, 1.0)
+        let moved = |(flip_rate, trace): (f64, f64), direction: f64| {
+            ((flip_rate + trace) * (step * direction).exp() - trace).clamp(0.0, 1.0)
         };
         for x in [-1.0, 0.0, 1.0] {
             for y in [-1.0, 0.0, 1.0].into_iter().filter(|&y| (x, y) != (0.0, 0.0)) {
-                self.try_doubts(moved(missed, x), moved(stray, y));
+                self.try_flip_rates(moved(missed, x), moved(stray, y));
             }
         }
     }

@@ -1,38 +1,38 @@
-//! From a law to a mechanism whose certificate keeps the request. This decides what a family is worth.
+//! From a law to a mechanism whose certificate satisfies the request. Its error is what the family is ranked by.
 
 use std::ops::ControlFlow;
 
-use super::family::Family;
-use super::limits::Limits;
+use super::family::PlanFamily;
+use super::limits::ReleaseLimit;
 use super::request::Request;
-use super::search::{Aim, Found, Search};
+use super::search::{Aim, CandidateLaw, FamilySearch};
 use crate::certified::root::{MOST_HALVINGS, Middle, bisect};
 use crate::channel::Channel;
 use crate::error::Result;
 use crate::mechanism::Mechanism;
 use crate::privacy::{self, Guarantee};
 
-/// A mechanism with its certificate over every crowd; one that leaves this module keeps the request.
+/// A mechanism with its certificate over every crowd. Those that this module returns satisfy the request.
 #[derive(Clone, Debug)]
-pub(super) struct Certified {
-    pub(super) family: Family,
+pub(super) struct CertifiedMechanism {
+    pub(super) family: PlanFamily,
     pub(super) mechanism: Mechanism,
     pub(super) channel: Channel,
-    /// The error of the mechanism as it is written.
+    /// The error of the mechanism with its rounded parameters.
     pub(super) sd: f64,
-    /// What is minimized, of the mechanism as it is written.
+    /// The objective at the rounded parameters.
     pub(super) cost: f64,
-    /// What the release gives away.
+    /// The guarantee of the release.
     pub(super) release: Guarantee,
-    /// The law it was written from.
-    pub(super) found: Found,
-    /// What the release's ε was divided by in the search, so that the certificate keeps it.
+    /// The law before its parameters were rounded.
+    pub(super) found: CandidateLaw,
+    /// The divisor of the release's ε in the search, which leaves room for the certificate.
     pub(super) allowance: f64,
 }
 
-impl Certified {
-    /// Writes a law as a mechanism with few digits and certifies it, whatever the certificate shows.
-    fn from_law(request: &Request, found: &Found, allowance: f64) -> Result<Self> {
+impl CertifiedMechanism {
+    /// Rounds a law to a mechanism with few digits and certifies it. The certificate may exceed the request.
+    fn from_law(request: &Request, found: &CandidateLaw, allowance: f64) -> Result<Self> {
         let mechanism = found.family.mechanism(&found.law)?;
         let channel = mechanism.channel();
         let sd = request.predicted_sd(&channel)?;
@@ -46,7 +46,7 @@ impl Certified {
         self.release.value().map_or(f64::INFINITY, |value| value.upper())
     }
 
-    /// The certified ε as a share of the one that the request allows; 0 if it allows any.
+    /// The certified ε as a share of the requested one; 0 if the request does not bound it.
     fn used_share(&self, request: &Request) -> f64 {
         request.release.map_or(0.0, |(epsilon, _)| self.release_epsilon() / epsilon.value())
     }
@@ -57,7 +57,7 @@ impl Certified {
     }
 }
 
-/// By about how much a certificate is wider than the worst crowd. The search starts from it and learns the actual width.
+/// The usual ratio between a certified ε and that of the worst crowd. The search starts from it and learns the actual ratio.
 const WIDE: f64 = 1.000_951;
 /// Up to this many owners all crowds of two classes are enumerated, so that their certificate has no extra width.
 const ENUMERATED_OWNERS: u64 = 1900;
@@ -68,24 +68,24 @@ const ATTEMPTS: u32 = 11;
 const WATCHES: u32 = 8;
 /// A certificate that leaves this share of ε unused is tightened.
 const SLACK: f64 = 0.005;
-/// Tightening ends when the logarithm of the doubt is known to this accuracy.
+/// Tightening ends when the logarithm of the flip rate is known to this accuracy.
 const TIGHT: f64 = 2e-3;
 /// The first step away from the cliff is at most this share of those who do not take part.
 const FIRST_RETREAT: f64 = 0.01;
-/// More allowance does not help if it removes less than this share of a miss.
+/// A larger allowance does not help if it removes less than this share of the excess.
 const STUCK: f64 = 0.05;
-/// A certificate that is this far below the bound leaves room worth using.
+/// The search continues if the certified ε is below the bound by more than this share.
 const ROOM: f64 = 1.5e-4;
 
-/// The least costly mechanism for which `search` finds a law at an allowance that the certificate then keeps.
+/// The least costly mechanism whose certificate satisfies the request, among the laws that `search` finds at growing allowances.
 ///
-/// If the certificate misses, the allowance grows by as much as it missed, and participation and doubt are both
-/// searched for again: just below the cliff at participation 1 − e^(−ε) no doubt would help.
+/// If a certificate exceeds the request, the allowance grows by the same factor, and participation and flip rate are both
+/// searched for again: just below the cliff at participation 1 − e^(−ε) no flip rate would help.
 pub(super) fn certify(
     request: &Request,
-    limits: &Limits,
-    search: impl Fn(&Aim, Option<&Found>) -> Option<Found>,
-) -> Option<Certified> {
+    limits: &ReleaseLimit,
+    search: impl Fn(&Aim, Option<&CandidateLaw>) -> Option<CandidateLaw>,
+) -> Option<CertifiedMechanism> {
     let mut attempts = Attempts::new(request, limits);
     while attempts.made < ATTEMPTS {
         let Some(found) = search(&attempts.aim(), attempts.near.as_ref()) else { break };
@@ -99,16 +99,16 @@ pub(super) fn certify(
     attempts.best
 }
 
-/// What the attempts to certify a law have shown so far.
+/// The state of the attempts to certify a law.
 struct Attempts<'a> {
     request: &'a Request,
-    limits: &'a Limits,
+    limits: &'a ReleaseLimit,
     made: u32,
-    best: Option<Certified>,
+    best: Option<CertifiedMechanism>,
     /// The law found last.
-    near: Option<Found>,
+    near: Option<CandidateLaw>,
     allowance: f64,
-    /// The smallest allowance at which a certificate kept the request.
+    /// The smallest allowance at which a certificate satisfied the request.
     kept: f64,
     /// The largest allowance at which one did not.
     missed: f64,
@@ -125,7 +125,7 @@ struct Attempts<'a> {
 }
 
 impl<'a> Attempts<'a> {
-    fn new(request: &'a Request, limits: &'a Limits) -> Self {
+    fn new(request: &'a Request, limits: &'a ReleaseLimit) -> Self {
         Self {
             request,
             limits,
@@ -147,9 +147,9 @@ impl<'a> Attempts<'a> {
         Aim { allowance: self.allowance, most: self.most, near: self.made + self.watches > 1 }
     }
 
-    /// Whether to search again before a certificate is computed: after the first law, which tells the allowance, and after a
+    /// Whether to search again before a certificate is computed: after the first law, which determines the allowance, and after a
     /// law for which a worse crowd is found.
-    fn wants_another_law(&mut self, found: Found) -> Option<bool> {
+    fn wants_another_law(&mut self, found: CandidateLaw) -> Option<bool> {
         if self.near.replace(found).is_none() {
             self.allowance = first_allowance(self.request, &found)?;
             if self.allowance > 1.0 {
@@ -161,17 +161,17 @@ impl<'a> Attempts<'a> {
         Some(worse)
     }
 
-    /// Certifies a law and moves the allowance accordingly; breaks if another attempt would not help.
-    fn certify(&mut self, found: &Found) -> Option<ControlFlow<()>> {
+    /// Certifies a law and adjusts the allowance; breaks if another attempt would not help.
+    fn certify(&mut self, found: &CandidateLaw) -> Option<ControlFlow<()>> {
         self.made += 1;
-        let candidate = Certified::from_law(self.request, found, self.allowance).ok()?;
+        let candidate = CertifiedMechanism::from_law(self.request, found, self.allowance).ok()?;
         let share = candidate.used_share(self.request);
         let kept = share <= 1.0 && keeps_local(self.request, &candidate.channel);
         Some(if kept { self.keep(candidate, share) } else { self.miss(&candidate, share) })
     }
 
-    /// Keeps a candidate, and lowers the allowance by what its certificate leaves unused.
-    fn keep(&mut self, candidate: Certified, share: f64) -> ControlFlow<()> {
+    /// Keeps a candidate, and lowers the allowance by the share of ε that its certificate leaves unused.
+    fn keep(&mut self, candidate: CertifiedMechanism, share: f64) -> ControlFlow<()> {
         self.kept = self.kept.min(self.allowance);
         if self.best.as_ref().is_none_or(|best| candidate.cost < best.cost) {
             self.best = Some(candidate);
@@ -185,22 +185,22 @@ impl<'a> Attempts<'a> {
         ControlFlow::Continue(())
     }
 
-    /// After a candidate that breaks the request: watches its worst crowd, retreats from the cliff, or raises the allowance.
-    fn miss(&mut self, candidate: &Certified, share: f64) -> ControlFlow<()> {
+    /// Handles a candidate that violates the request: watches its worst crowd, retreats from the cliff, or raises the allowance.
+    fn miss(&mut self, candidate: &CertifiedMechanism, share: f64) -> ControlFlow<()> {
         self.misses += 1;
         if self.watches_crowd_of(candidate, share) {
             return ControlFlow::Continue(());
         }
         if self.is_stuck(share) {
-            self.retreat_from_cliff(candidate.found.place, share);
+            self.retreat_from_cliff(candidate.found.participation, share);
             return ControlFlow::Continue(());
         }
         self.last_share = share;
         self.raise_allowance(share)
     }
 
-    /// A crowd of both truths that is much worse, or that more allowance did not help, is watched from now on.
-    fn watches_crowd_of(&mut self, candidate: &Certified, share: f64) -> bool {
+    /// Watches the candidate's worst crowd from now on, if it is much worse than those of one truth, or if a larger allowance did not help.
+    fn watches_crowd_of(&mut self, candidate: &CertifiedMechanism, share: f64) -> bool {
         let suspect = (share > 1.001 || self.misses > 1) && self.watches < WATCHES;
         if !(suspect && self.limits.watch(candidate.release.crowd())) {
             return false;
@@ -214,14 +214,14 @@ impl<'a> Attempts<'a> {
         self.best.is_none() && share.is_finite() && (share - self.last_share).abs() < STUCK * (share - 1.0)
     }
 
-    /// Lowers the participation by what the cliff needs, in steps that may grow, and starts over with the allowance.
-    fn retreat_from_cliff(&mut self, place: f64, share: f64) {
+    /// Lowers the largest participation to stay clear of the cliff, in growing steps, and resets the allowance.
+    fn retreat_from_cliff(&mut self, participation: f64, share: f64) {
         let needed = self.request.release_epsilon().map_or(0.0, |epsilon| (epsilon * (share - 1.0)).exp_m1());
-        self.most = 1.0 - (1.0 - place.min(self.most)) * (1.0 + (1.02 * needed).min(self.retreat));
+        self.most = 1.0 - (1.0 - participation.min(self.most)) * (1.0 + (1.02 * needed).min(self.retreat));
         (self.allowance, self.last_share, self.retreat) = (WIDE, 0.0, 2.0 * self.retreat);
     }
 
-    /// Raises the allowance by as much as the certificate missed; breaks if one that was kept is reached.
+    /// Raises the allowance by the factor that the certificate exceeded the request; breaks if it reaches one that was sufficient.
     fn raise_allowance(&mut self, share: f64) -> ControlFlow<()> {
         self.missed = self.missed.max(self.allowance);
         let growth = if share.is_finite() && share > 1.0 { share.min(1.5) } else { 1.0005 };
@@ -230,40 +230,40 @@ impl<'a> Attempts<'a> {
     }
 }
 
-/// By how much a certificate is wider than the worst crowd: not at all if all crowds are enumerated.
-fn first_allowance(request: &Request, found: &Found) -> Option<f64> {
+/// The first allowance: 1 if all crowds are enumerated, since the certificate is then exact.
+fn first_allowance(request: &Request, found: &CandidateLaw) -> Option<f64> {
     let two_classes = found.law.occurring_classes().len() < 3;
     let enumerated = two_classes && request.claim_owners().ok()? <= ENUMERATED_OWNERS;
     Some(if request.release.is_none() || enumerated { 1.0 } else { WIDE })
 }
 
-/// Reduces the doubt at the same participation if a certificate leaves room, by bisection between what the crowds of one
-/// truth need and what is certified.
+/// Lowers the flip rate at the same participation if a certificate leaves room, by bisection between the flip rate that the crowds of one
+/// truth need and the certified one.
 ///
-/// δ has steps: a slightly smaller ε may need much more doubt, so dividing ε overshoots.
-pub(super) fn tighten(request: &Request, search: &Search<'_>, kept: Certified) -> Certified {
+/// δ has steps: a slightly smaller ε may need a much higher flip rate, so dividing ε overshoots.
+pub(super) fn tighten(request: &Request, search: &FamilySearch<'_>, kept: CertifiedMechanism) -> CertifiedMechanism {
     if !kept.leaves_room(request) {
         return kept;
     }
-    let (place, certified) = (kept.found.place, kept.found.doubt.ln());
-    let Some(needed) = search.at(place, 1.0, TIGHT) else { return kept };
+    let (participation, certified) = (kept.found.participation, kept.found.flip_rate.ln());
+    let Some(needed) = search.at(participation, 1.0, TIGHT) else { return kept };
     let mut best = kept;
-    let is_below = |log_doubt: f64| {
-        let found = search.with_doubt(place, log_doubt.exp());
+    let is_below = |log_flip_rate: f64| {
+        let found = search.with_flip_rate(participation, log_flip_rate.exp());
         match found.and_then(|found| as_it_stands(request, &found)) {
             Some(better) if better.cost < best.cost => best = better,
             _ => return true,
         }
         false
     };
-    let ends = (needed.doubt.max(f64::MIN_POSITIVE).ln(), certified);
+    let ends = (needed.flip_rate.max(f64::MIN_POSITIVE).ln(), certified);
     bisect(ends, Middle::Arithmetic, MOST_HALVINGS, |low, high| high - low <= TIGHT, is_below);
     best
 }
 
-/// A law as it stands, if its certificate keeps the request.
-pub(super) fn as_it_stands(request: &Request, found: &Found) -> Option<Certified> {
-    let candidate = Certified::from_law(request, found, 1.0).ok()?;
+/// The mechanism of a law, if its certificate satisfies the request.
+pub(super) fn as_it_stands(request: &Request, found: &CandidateLaw) -> Option<CertifiedMechanism> {
+    let candidate = CertifiedMechanism::from_law(request, found, 1.0).ok()?;
     let kept = request.release.is_none_or(|(epsilon, _)| candidate.release_epsilon() <= epsilon.value());
     (kept && keeps_local(request, &candidate.channel)).then_some(candidate)
 }

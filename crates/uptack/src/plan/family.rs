@@ -10,7 +10,7 @@ use crate::probability::Probability;
 
 /// One family of mechanisms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Family {
+pub(super) enum PlanFamily {
     RandomizedResponse,
     NormalForm,
     NoisySampling,
@@ -20,7 +20,7 @@ pub(super) enum Family {
     Spread(usize),
 }
 
-impl Family {
+impl PlanFamily {
     pub(super) const ALL: [Self; 7] = [
         Self::RandomizedResponse,
         Self::NormalForm,
@@ -58,8 +58,8 @@ impl Family {
         !matches!(self, Self::Blended | Self::Spread(_))
     }
 
-    /// The mechanism of a law. Its parameters have few digits, rounded towards the law that gives away less.
-    pub(super) fn mechanism(self, law: &Law) -> Result<Mechanism> {
+    /// The mechanism of a law. Its parameters have few digits, rounded towards the law that reveals less.
+    pub(super) fn mechanism(self, law: &ThreeClassLaw) -> Result<Mechanism> {
         let part = fewer(law.part[0]);
         // The flips keep their share of those who take part.
         let flip = up(law.flip[0] * (part / law.part[0]));
@@ -75,8 +75,8 @@ impl Family {
     }
 }
 
-/// Owners of the truth that speaks more often speak a little less so, and those of the other a little more.
-fn noisy_sampling(law: &Law) -> Result<NoisySampling> {
+/// Owners of the truth that answers more often answer a little less often, and those of the other a little more.
+fn noisy_sampling(law: &ThreeClassLaw) -> Result<NoisySampling> {
     let [yes, no] = [law.yes()[0], law.no()[0]];
     let sy = if yes < no { up(yes) } else { fewer(yes) };
     let sn = if no < yes { up(no) } else { fewer(no) };
@@ -84,7 +84,7 @@ fn noisy_sampling(law: &Law) -> Result<NoisySampling> {
 }
 
 /// sy2 = 0; the flips as shares of those who take part.
-fn tuned(law: &Law) -> Result<Tuned> {
+fn tuned(law: &ThreeClassLaw) -> Result<Tuned> {
     let [sy, sn] = law.part.map(|part| digits(part, 7, f64::round));
     // Rounded away from the truth: fewer yes-owners say 1, and more no-owners.
     let truthful = 1.0 - up(law.flip[0] / sy).min(1.0);
@@ -100,7 +100,7 @@ fn blended(part: Fraction, flip: Fraction) -> Result<Blended> {
     Blended::new(Fraction::zero(), base.clone(), base, Fraction::zero(), part, flip.clone(), flip)
 }
 
-/// A participation with few digits, rounded down; near one, few digits of what is missing.
+/// A participation with few digits, rounded down; near one, few digits of its complement.
 fn fewer(part: f64) -> f64 {
     if part >= 1.0 {
         return 1.0;
@@ -126,17 +126,17 @@ fn digits(value: f64, count: i32, round: fn(f64) -> f64) -> f64 {
     round(value * scale) / scale
 }
 
-/// Who takes part and who answers the opposite of the truth: law(yes) = (sy − ry, ry, 1 − sy) and
-/// law(no) = (rn, sn − rn, 1 − sn) over the classes that speak for yes, for no, and for neither.
+/// The law over the three classes that are evidence for yes, for no and for neither: law(yes) = (sy − ry, ry, 1 − sy) and
+/// law(no) = (rn, sn − rn, 1 − sn), given how many take part and how many answer the opposite of the truth.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Law {
-    /// Who takes part: sy and sn.
+pub(super) struct ThreeClassLaw {
+    /// The participation: sy and sn.
     pub(super) part: [f64; 2],
-    /// Who answers the opposite: ry and rn.
+    /// The probability of answering the opposite: ry and rn.
     pub(super) flip: [f64; 2],
 }
 
-impl Law {
+impl ThreeClassLaw {
     /// The symmetric law of `normal-form`.
     pub(super) fn symmetric(part: f64, flip: f64) -> Self {
         Self { part: [part; 2], flip: [flip; 2] }
@@ -212,13 +212,13 @@ impl Law {
 
 impl Request {
     /// The error of a law, as the prior weighs it.
-    pub(super) fn sd(&self, law: &Law) -> f64 {
+    pub(super) fn sd(&self, law: &ThreeClassLaw) -> f64 {
         let owners = self.owners as f64;
         self.yes.summarize(self.yes.points().into_iter().map(|yes| law.variance(owners, yes).sqrt()))
     }
 
-    /// What the search minimizes; infinite if the law says nothing.
-    pub(super) fn cost(&self, law: &Law) -> f64 {
+    /// The objective of the search; infinite if the law carries no information.
+    pub(super) fn cost(&self, law: &ThreeClassLaw) -> f64 {
         let sd = self.sd(law);
         match self.objective {
             Objective::Sd => sd,
@@ -226,7 +226,7 @@ impl Request {
                 let (p, q) = (law.yes()[0], law.no()[0]);
                 p * (1.0 - p) + q * (1.0 - q)
             }
-            // Leads the search towards laws that are good enough.
+            // Leads the search towards laws that are accurate enough.
             Objective::Paper { error } => 1.0 + sd / error,
         }
     }
@@ -236,7 +236,7 @@ impl Request {
 fn rounded(law: [f64; 3]) -> Result<[Probability; 3]> {
     let exact = |value: f64| Fraction::from_f64(value.clamp(0.0, 1.0)).map(|fraction| fraction.round());
     let (first, second) = (exact(law[0])?, exact(law[1])?);
-    // The dust of rounding must not reach a class that the law leaves empty.
+    // Rounding must not put mass into a class that the law leaves empty.
     if law[2] <= 0.0 {
         return Ok([first, first.complement(), Probability::ZERO]);
     }
@@ -244,65 +244,65 @@ fn rounded(law: [f64; 3]) -> Result<[Probability; 3]> {
     Ok([first, second, first.complement().saturating_sub(second)])
 }
 
-/// How the two numbers make a law: how many take part, and how much doubt an answer leaves.
+/// How participation and flip rate determine a law.
 ///
-/// Taking part more often and leaving less doubt each give more away: the law with less participation or more doubt is
+/// A higher participation and a lower flip rate each reveal more: the law with the lower participation or the higher flip rate is
 /// a garbling of the other one, made from it report by report. So every divergence falls, and the error of the estimate
 /// grows, along either number (`docs/choosing-parameters.md`, "How close a plan is to the best").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Curve {
+pub(super) enum TwoParameterFamily {
     /// law(yes) = (x(1−y), xy, 1−x), law(no) = (xy, x(1−y), 1−x).
     Symmetric,
     /// Two classes: y is law(no)/law(yes) of the answer, 1−x is law(yes)/law(no) of no answer.
     OneSided {
-        /// Whether it is the no-owners who speak.
+        /// Whether it is the no-owners who answer.
         of_no: bool,
     },
 }
 
-impl Curve {
-    /// The curve of a family; `tuned` has none, because its laws have more than two numbers.
-    pub(super) fn of(family: Family, request: &Request) -> Option<Self> {
+impl TwoParameterFamily {
+    /// The parameters of a family; `None` for `tuned`, whose laws have more than two.
+    pub(super) fn of(family: PlanFamily, request: &Request) -> Option<Self> {
         match family {
-            Family::Tuned => None,
-            // The rarer truth speaks.
-            Family::NoisySampling => {
+            PlanFamily::Tuned => None,
+            // Owners of the rarer truth answer.
+            PlanFamily::NoisySampling => {
                 Some(Self::OneSided { of_no: request.yes.low + request.yes.high > request.owners })
             }
             _ => Some(Self::Symmetric),
         }
     }
 
-    /// The law of participation `x` and doubt `y`.
-    pub(super) fn law(self, x: f64, y: f64) -> Law {
+    /// The law of participation `x` and flip rate `y`.
+    pub(super) fn law(self, x: f64, y: f64) -> ThreeClassLaw {
         match self {
-            Self::Symmetric => Law::symmetric(x, x * y),
+            Self::Symmetric => ThreeClassLaw::symmetric(x, x * y),
             Self::OneSided { of_no } => {
                 let often = x / (1.0 - y * (1.0 - x));
-                Law::one_sided(often, y * often, of_no)
+                ThreeClassLaw::one_sided(often, y * often, of_no)
             }
         }
     }
 
-    /// The doubt at which the two laws are one.
-    pub(super) fn most_doubt(self) -> f64 {
+    /// The flip rate at which the laws of both truths are equal.
+    pub(super) fn most_flip_rate(self) -> f64 {
         match self {
             Self::Symmetric => 0.5,
             Self::OneSided { .. } => 1.0,
         }
     }
 
-    /// The least doubt that the local bounds of a request leave at participation `x`; none if no doubt is enough.
-    pub(super) fn least_doubt(self, family: Family, request: &Request, x: f64) -> Option<f64> {
-        let by_cell = self.least_doubt_of_cell(family, request, x)?;
-        let by_answer = least_doubt_of_answers(family, request, x);
-        // A trace more, so that the rounding of the mechanism keeps the bound.
+    /// The smallest flip rate that the local bounds of a request allow at participation `x`; `None` if no flip rate satisfies the bounds.
+    pub(super) fn least_flip_rate(self, family: PlanFamily, request: &Request, x: f64) -> Option<f64> {
+        let by_cell = self.least_flip_rate_of_cell(family, request, x)?;
+        let by_answer = least_flip_rate_of_answers(family, request, x);
+        // Slightly more, so that the bound survives the rounding of the parameters.
         let least = by_cell.max(by_answer) * (1.0 + 1e-9);
-        (least < self.most_doubt()).then_some(least)
+        (least < self.most_flip_rate()).then_some(least)
     }
 
-    /// The least doubt under the bounds on all answers of an owner together.
-    fn least_doubt_of_cell(self, family: Family, request: &Request, x: f64) -> Option<f64> {
+    /// The smallest flip rate under the bounds on all answers of an owner together.
+    fn least_flip_rate_of_cell(self, family: PlanFamily, request: &Request, x: f64) -> Option<f64> {
         let linked = request.linked_epsilon.unwrap_or(f64::INFINITY);
         let epsilon = if family.is_one_answer() { request.cell_epsilon() } else { linked };
         if epsilon.is_infinite() {
@@ -320,11 +320,11 @@ impl Curve {
     }
 }
 
-/// The least doubt under the bound on one answer of several, which is a coin that leans by x(1 − 2y)/pairs.
-fn least_doubt_of_answers(family: Family, request: &Request, x: f64) -> f64 {
+/// The smallest flip rate under the bound on one answer of several, which is a coin with bias x(1 − 2y)/pairs.
+fn least_flip_rate_of_answers(family: PlanFamily, request: &Request, x: f64) -> f64 {
     let Some(epsilon) = request.answer_epsilon.filter(|_| !family.is_one_answer()) else { return 0.0 };
     let pairs = match family {
-        Family::Spread(pairs) => pairs as f64,
+        PlanFamily::Spread(pairs) => pairs as f64,
         _ => 1.0,
     };
     0.5 * (1.0 - pairs * (0.5 * epsilon).tanh() / x)
@@ -339,19 +339,19 @@ mod tests {
 
     /// What the curve says of single answers is what the accounting says of the mechanism.
     #[test]
-    fn the_least_doubt_keeps_the_local_bounds_and_no_less_does() {
+    fn the_least_flip_rate_keeps_the_local_bounds_and_no_less_does() {
         let mut tested = 0;
         for (answer, linked) in [(Some(0.9), None), (None, Some(2.0)), (Some(1.2), Some(3.0))] {
             let mut request = Request::new(1000, Prior::at(10));
             (request.answer_epsilon, request.linked_epsilon) = (answer, linked);
-            for family in Family::ALL.into_iter().filter(|family| *family != Family::Tuned) {
-                let curve = Curve::of(family, &request).unwrap();
-                let place = if family == Family::RandomizedResponse { 1.0 } else { 0.5 };
+            for family in PlanFamily::ALL.into_iter().filter(|family| *family != PlanFamily::Tuned) {
+                let curve = TwoParameterFamily::of(family, &request).unwrap();
+                let place = if family == PlanFamily::RandomizedResponse { 1.0 } else { 0.5 };
                 // Not every family can keep every bound at every participation.
-                let Some(doubt) = curve.least_doubt(family, &request, place) else { continue };
+                let Some(flip_rate) = curve.least_flip_rate(family, &request, place) else { continue };
                 tested += 1;
-                let worst = |doubt: f64| {
-                    let channel = family.mechanism(&curve.law(place, doubt)).unwrap().channel();
+                let worst = |flip_rate: f64| {
+                    let channel = family.mechanism(&curve.law(place, flip_rate)).unwrap().channel();
                     let answers = (0..channel.answers().len())
                         .map(|k| answer_epsilon(&channel, k).unwrap().unwrap_or(f64::INFINITY));
                     let room = |epsilon: f64, most: Option<f64>| most.map_or(-1.0, |most| epsilon - most);
@@ -359,8 +359,8 @@ mod tests {
                         .map(|epsilon| room(epsilon, answer))
                         .fold(room(linked_epsilon(&channel).unwrap_or(f64::INFINITY), linked), f64::max)
                 };
-                assert!(worst(doubt) <= 1e-12, "{family:?}: {}", worst(doubt));
-                assert!(doubt == 0.0 || worst(0.999 * doubt) > 0.0, "{family:?}");
+                assert!(worst(flip_rate) <= 1e-12, "{family:?}: {}", worst(flip_rate));
+                assert!(flip_rate == 0.0 || worst(0.999 * flip_rate) > 0.0, "{family:?}");
             }
         }
         assert!(tested >= 8, "{tested}");
@@ -368,18 +368,20 @@ mod tests {
 
     #[test]
     fn parameters_have_few_digits_rounded_against_ourselves() {
-        let text =
-            Family::NormalForm.mechanism(&Law::symmetric(0.626_123_456_789, 1.174_200_1e-4)).unwrap().to_string();
+        let text = PlanFamily::NormalForm
+            .mechanism(&ThreeClassLaw::symmetric(0.626_123_456_789, 1.174_200_1e-4))
+            .unwrap()
+            .to_string();
         assert_eq!(text, "normal-form(f=0.626123,r=0.00011742)");
     }
 
     #[test]
     fn variance_is_that_of_the_estimator() {
         for law in [
-            Law::symmetric(0.5, 1e-4),
-            Law::symmetric(1.0, 1e-3),
-            Law { part: [0.6, 0.3], flip: [1e-3, 2e-3] },
-            Law { part: [0.6, 1e-3], flip: [0.0, 1e-3] },
+            ThreeClassLaw::symmetric(0.5, 1e-4),
+            ThreeClassLaw::symmetric(1.0, 1e-3),
+            ThreeClassLaw { part: [0.6, 0.3], flip: [1e-3, 2e-3] },
+            ThreeClassLaw { part: [0.6, 1e-3], flip: [0.0, 1e-3] },
         ] {
             let estimator = Estimator::new(&law.channel().unwrap()).unwrap();
             for yes in [0.0, 5.0, 500.0, 25_000.0] {

@@ -1,8 +1,8 @@
-//! The release's bound, and the least doubt with which a law keeps it.
+//! The bound on the release, and the smallest flip rate with which a law satisfies it.
 
 use std::cell::{Cell, RefCell};
 
-use super::family::Law;
+use super::family::ThreeClassLaw;
 use super::request::Request;
 use super::root::falling_root;
 use crate::channel::Channel;
@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::privacy::{self, Accountant, Enclosure};
 
 /// The bound of the release, at the number of owners that a claim may count on.
-pub(super) struct Limits {
+pub(super) struct ReleaseLimit {
     /// ε and δ.
     release: Option<(f64, f64)>,
     owners: u64,
@@ -22,7 +22,7 @@ pub(super) struct Limits {
     crowds: RefCell<Vec<u64>>,
 }
 
-impl Limits {
+impl ReleaseLimit {
     pub(super) fn new(request: &Request) -> Result<Self> {
         let owners = request.claim_owners()?;
         let release = request.release.map(|(epsilon, delta)| (epsilon.value(), delta.value()));
@@ -54,30 +54,30 @@ impl Limits {
         new
     }
 
-    /// Forgets the watched crowds: those of another family are seldom the worst of this one, and cost as much in every call.
+    /// Forgets the watched crowds. Those of another family are seldom the worst of this one, and slow down every call.
     pub(super) fn forget(&self) {
         self.crowds.borrow_mut().clear();
     }
 
-    /// Whether a crowd of both truths breaks the bound where those of one truth keep it. It is watched from now on.
-    pub(super) fn finds_worse_crowd(&self, law: &Law) -> bool {
+    /// Whether a crowd of both truths violates the bound although those of one truth do not. It is watched from now on.
+    pub(super) fn finds_worse_crowd(&self, law: &ThreeClassLaw) -> bool {
         let Some((epsilon, delta)) = self.release.filter(|_| self.owners <= PROBED_OWNERS) else { return false };
         let worse = self.accountant(law).and_then(|accountant| accountant.worse_crowd(epsilon, delta));
         worse.is_some_and(|crowd| self.watch(crowd))
     }
 
-    /// Whether a crowd of one truth shows that the law breaks the bound: no certificate can then keep it.
-    pub(super) fn is_broken(&self, law: &Law) -> bool {
+    /// Whether a crowd of one truth shows that the law violates the bound: then no certificate can satisfy it.
+    pub(super) fn is_broken(&self, law: &ThreeClassLaw) -> bool {
         self.is_broken_at(law, 1.0)
     }
 
     /// The same at the bound's ε over `allowance`.
-    pub(super) fn is_broken_at(&self, law: &Law, allowance: f64) -> bool {
+    pub(super) fn is_broken_at(&self, law: &ThreeClassLaw, allowance: f64) -> bool {
         let Some((epsilon, delta)) = self.release else { return false };
         self.delta(law, epsilon / allowance, delta).is_some_and(|found| found.lower() > delta)
     }
 
-    /// Whether a channel keeps the bound in the crowds of one truth.
+    /// Whether a channel satisfies the bound in the crowds of one truth.
     pub(super) fn is_kept(&self, channel: &Channel) -> bool {
         let Some((epsilon, delta)) = self.release else { return true };
         self.count_call();
@@ -85,46 +85,46 @@ impl Limits {
         accountant.is_ok_and(|accountant| accountant.delta_near(epsilon, delta, &[]).upper() <= delta)
     }
 
-    /// The least doubt within the ends at which the law keeps the bound, with ε over `allowance`, in the crowds of one
-    /// truth. Its logarithm is solved for to this accuracy, from above; none if no doubt is enough.
-    pub(super) fn least_doubt(
+    /// The smallest flip rate within the ends at which the law satisfies the bound, with ε over `allowance`, in the crowds of one
+    /// truth. Its logarithm is solved for to this accuracy, from above; `None` if no flip rate satisfies the bound.
+    pub(super) fn least_flip_rate(
         &self,
-        law: impl Fn(f64) -> Law,
+        law: impl Fn(f64) -> ThreeClassLaw,
         (least, most): (f64, f64),
         allowance: f64,
         accuracy: f64,
     ) -> Option<f64> {
         let Some((epsilon, delta)) = self.release else { return Some(least) };
-        let ends = (least.max(SMALLEST_DOUBT).ln(), most.ln() + f64::ln_1p(-1e-9));
+        let ends = (least.max(SMALLEST_FLIP_RATE).ln(), most.ln() + f64::ln_1p(-1e-9));
         if ends.0 >= ends.1 {
             return None;
         }
-        let excess = |log_doubt: f64| self.log_excess(&law(log_doubt.exp()), epsilon / allowance, delta);
+        let excess = |log_flip_rate: f64| self.log_excess(&law(log_flip_rate.exp()), epsilon / allowance, delta);
         let root = falling_root(excess, self.guess(&law), ends, accuracy)?;
-        let doubt = root.at.exp();
-        self.last.set((largest_flip(&law(doubt)), root.slope));
-        Some(doubt)
+        let flip_rate = root.at.exp();
+        self.last.set((largest_flip(&law(flip_rate)), root.slope));
+        Some(flip_rate)
     }
 
     /// ln(δ of the law at ε) − ln δ.
-    fn log_excess(&self, law: &Law, epsilon: f64, delta: f64) -> f64 {
+    fn log_excess(&self, law: &ThreeClassLaw, epsilon: f64, delta: f64) -> f64 {
         let found = self.delta(law, epsilon, delta).map_or(1.0, |found| found.upper());
         found.ln() - delta.ln()
     }
 
-    /// The logarithm of the doubt at which the law has the flips of the one found last, and the slope of ln δ there.
-    fn guess(&self, law: impl Fn(f64) -> Law) -> (f64, f64) {
+    /// The logarithm of the flip rate at which the law has the flips of the one found last, and the slope of ln δ there.
+    fn guess(&self, law: impl Fn(f64) -> ThreeClassLaw) -> (f64, f64) {
         let (flip, slope) = self.last.get();
-        // The flips at the smallest doubt tell how flips grow with doubt.
-        ((flip / largest_flip(&law(SMALLEST_DOUBT)) * SMALLEST_DOUBT).ln(), slope)
+        // Flips grow in proportion to the flip rate; the smallest one gives the factor.
+        ((flip / largest_flip(&law(SMALLEST_FLIP_RATE)) * SMALLEST_FLIP_RATE).ln(), slope)
     }
 
-    fn delta(&self, law: &Law, epsilon: f64, delta: f64) -> Option<Enclosure> {
+    fn delta(&self, law: &ThreeClassLaw, epsilon: f64, delta: f64) -> Option<Enclosure> {
         self.count_call();
         Some(self.accountant(law)?.delta_near(epsilon, delta, &self.crowds.borrow()))
     }
 
-    fn accountant(&self, law: &Law) -> Option<Accountant> {
+    fn accountant(&self, law: &ThreeClassLaw) -> Option<Accountant> {
         privacy::release(&law.channel().ok()?, self.owners).ok()
     }
 
@@ -133,15 +133,15 @@ impl Limits {
     }
 }
 
-/// How many crowds of both truths are watched: each costs as much as one of one truth, and more have never been needed.
+/// The most crowds of both truths that are watched. Each costs as much as one of one truth; more have never been needed.
 const MOST_CROWDS: usize = 4;
 /// In larger crowds the worst one is hardly worse than those of one truth, and costs more than a certificate.
 const PROBED_OWNERS: u64 = 100_000;
-/// Less doubt than this is none: the integers of a channel hardly tell it from zero.
-const SMALLEST_DOUBT: f64 = 1e-17;
+/// Smaller flip rates round to zero: the integers of a channel hardly distinguish them.
+const SMALLEST_FLIP_RATE: f64 = 1e-17;
 
 /// The larger of the two flips, which decides how well a target is hidden.
-fn largest_flip(law: &Law) -> f64 {
+fn largest_flip(law: &ThreeClassLaw) -> f64 {
     let flip = |class: usize| law.yes()[class].min(law.no()[class]);
     flip(0).max(flip(1)).max(f64::MIN_POSITIVE)
 }

@@ -41,7 +41,7 @@ pub use solve::{
 
 use std::iter;
 
-use planner::{Kept, Planner, Settled};
+use planner::{FeasibleMechanism, Planner, RankedPlan};
 
 use crate::channel::Channel;
 use crate::error::{Error, Result};
@@ -54,14 +54,14 @@ use crate::progress::Progress;
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The mechanism that is planned, its claims certified.
-    pub best: Choice,
+    pub best: PlannedMechanism,
     /// Why this one was chosen.
-    pub rule: Rule,
+    pub rule: SelectionRule,
     /// The best of each other family, the better ones first.
     ///
     /// All of them keep the request by a full certificate. What one of several answers gives away together with the tallies is
     /// only claimed to be no more than what all answers of an owner give away, which may be a much wider bound than needed.
-    pub alternatives: Vec<Choice>,
+    pub alternatives: Vec<PlannedMechanism>,
     /// The largest share by which any member of the bounded families could have a smaller error. These are
     /// `randomized-response`, `normal-form`, `noisy-sampling`, and `blended` and `spread` in the form in which they are
     /// planned, as far as they were asked for; with noise for which one honest aggregator is enough, all mechanisms of one
@@ -86,14 +86,14 @@ pub struct Plan {
 
 /// By which rule a plan was chosen.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Rule {
+pub enum SelectionRule {
     /// It has the least error.
     Best,
     /// It is the simplest of those that are nearly as good as the best, which is better by this share.
     Simplest(f64),
 }
 
-impl Rule {
+impl SelectionRule {
     /// The rule by which a mechanism of this cost was chosen, given the least cost of all.
     fn of(least: f64, cost: f64) -> Self {
         let behind = 1.0 - least / cost;
@@ -103,7 +103,7 @@ impl Rule {
 
 /// One mechanism with its error and its guarantees.
 #[derive(Clone, Debug)]
-pub struct Choice {
+pub struct PlannedMechanism {
     /// The mechanism.
     pub mechanism: Mechanism,
     /// Its law.
@@ -151,7 +151,7 @@ pub fn plan(request: &Request) -> Result<Plan> {
 /// Like [`plan`], counting its progress up to [`PROGRESS`].
 pub fn plan_with(request: &Request, progress: &Progress) -> Result<Plan> {
     let planner = Planner::new(request)?;
-    let Settled { best, rule, others, gap } = planner.settle(progress)?;
+    let RankedPlan { best, rule, others, gap } = planner.settle(progress)?;
     // With the usual limit on the work, as anybody computes it again from the card.
     let best = planner.choose(&best, WorkLimit::default())?;
     progress.advance_by(10);
@@ -176,7 +176,7 @@ pub fn plan_with(request: &Request, progress: &Progress) -> Result<Plan> {
 
 /// The work for the views of an alternative. Joint views of several answers take longer than everything else: for them, all
 /// answers of an owner together are the bound.
-fn comparison_work(alternative: &Kept) -> WorkLimit {
+fn comparison_work(alternative: &FeasibleMechanism) -> WorkLimit {
     WorkLimit::steps(if alternative.family.is_one_answer() { LITTLE_WORK } else { 0 })
 }
 

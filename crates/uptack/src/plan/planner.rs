@@ -2,15 +2,15 @@
 
 use std::collections::HashSet;
 
-use super::certify::{Certified, as_it_stands, certify, tighten};
-use super::family::Family;
-use super::limits::Limits;
+use super::certify::{CertifiedMechanism, as_it_stands, certify, tighten};
+use super::family::PlanFamily;
+use super::limits::ReleaseLimit;
 use super::noisy;
 use super::request::{Form, Noise, Objective, Request, Trust};
-use super::search::{Bound, Known};
-use super::search::{Found, Search};
+use super::search::{CandidateLaw, FamilySearch};
+use super::search::{ErrorBound, Known};
 use super::solve::nothing_keeps;
-use super::{Choice, EQUAL, Rule, tuned};
+use super::{EQUAL, PlannedMechanism, SelectionRule, tuned};
 use crate::channel::Channel;
 use crate::error::{Error, Result};
 use crate::fraction::Fraction;
@@ -20,16 +20,16 @@ use crate::privacy::{self, Guarantee, Target, Views, WorkLimit};
 use crate::progress::Progress;
 
 /// The plan and the best of every other family, all certified.
-pub(super) struct Settled {
-    pub(super) best: Kept,
-    pub(super) rule: Rule,
-    pub(super) others: Vec<Kept>,
+pub(super) struct RankedPlan {
+    pub(super) best: FeasibleMechanism,
+    pub(super) rule: SelectionRule,
+    pub(super) others: Vec<FeasibleMechanism>,
     pub(super) gap: Option<f64>,
 }
 
 /// A mechanism that keeps the request.
-pub(super) struct Kept {
-    pub(super) family: Family,
+pub(super) struct FeasibleMechanism {
+    pub(super) family: PlanFamily,
     pub(super) mechanism: Mechanism,
     pub(super) sd: f64,
     /// What is minimized.
@@ -38,7 +38,7 @@ pub(super) struct Kept {
     pub(super) release: Option<Guarantee>,
 }
 
-impl Kept {
+impl FeasibleMechanism {
     pub(super) fn name(&self) -> &'static str {
         if self.is_noisy() { self.family.noisy_name() } else { self.family.name() }
     }
@@ -47,35 +47,35 @@ impl Kept {
         self.mechanism.noise().is_some()
     }
 
-    /// Sorts the simplest first: without noise, then in the order of [`Family::ALL`].
+    /// Sorts the simplest first: without noise, then in the order of [`PlanFamily::ALL`].
     fn complexity(&self) -> (bool, usize) {
-        let rank = Family::ALL.iter().position(|&known| known == self.family);
+        let rank = PlanFamily::ALL.iter().position(|&known| known == self.family);
         (self.is_noisy(), rank.unwrap_or(usize::MAX))
     }
 }
 
-impl From<noisy::Planned> for Kept {
-    fn from(planned: noisy::Planned) -> Self {
-        let noisy::Planned { family, mechanism, sd, release } = planned;
+impl From<noisy::NoisyPlan> for FeasibleMechanism {
+    fn from(planned: noisy::NoisyPlan) -> Self {
+        let noisy::NoisyPlan { family, mechanism, sd, release } = planned;
         Self { family, mechanism, sd, cost: sd, release }
     }
 }
 
-impl From<Certified> for Kept {
-    fn from(certified: Certified) -> Self {
-        let Certified { family, mechanism, sd, cost, release, .. } = certified;
+impl From<CertifiedMechanism> for FeasibleMechanism {
+    fn from(certified: CertifiedMechanism) -> Self {
+        let CertifiedMechanism { family, mechanism, sd, cost, release, .. } = certified;
         Self { family, mechanism, sd, cost, release: Some(release) }
     }
 }
 
 /// Mechanisms that keep the request, and by which share the best of them could be better, if that is known.
-struct Candidates {
-    kept: Vec<Kept>,
+struct FeasibleMechanisms {
+    kept: Vec<FeasibleMechanism>,
     gap: Option<f64>,
 }
 
-impl Candidates {
-    fn new(kept: impl IntoIterator<Item = impl Into<Kept>>, gap: Option<f64>) -> Self {
+impl FeasibleMechanisms {
+    fn new(kept: impl IntoIterator<Item = impl Into<FeasibleMechanism>>, gap: Option<f64>) -> Self {
         Self { kept: kept.into_iter().map(Into::into).collect(), gap }
     }
 }
@@ -83,18 +83,18 @@ impl Candidates {
 /// A request with its families.
 pub(super) struct Planner<'a> {
     request: &'a Request,
-    pub(super) limits: Limits,
-    families: Vec<Family>,
+    pub(super) limits: ReleaseLimit,
+    families: Vec<PlanFamily>,
 }
 
 impl<'a> Planner<'a> {
     pub(super) fn new(request: &'a Request) -> Result<Self> {
         request.check()?;
-        Ok(Self { request, limits: Limits::new(request)?, families: families(request)? })
+        Ok(Self { request, limits: ReleaseLimit::new(request)?, families: families(request)? })
     }
 
     /// The best mechanism of every family that keeps the request, ranked; and how much better any other could be.
-    pub(super) fn settle(&self, progress: &Progress) -> Result<Settled> {
+    pub(super) fn settle(&self, progress: &Progress) -> Result<RankedPlan> {
         let candidates = match (self.request.noise, self.request.trust) {
             (Noise::None, _) => self.without_noise(progress),
             (_, Trust::OneAggregator) => self.with_one_aggregator(),
@@ -109,9 +109,9 @@ impl<'a> Planner<'a> {
     }
 
     /// The best certified mechanism of every family without noise.
-    fn without_noise(&self, progress: &Progress) -> Candidates {
-        let mut certified: Vec<Certified> = Vec::new();
-        for &family in self.families.iter().filter(|family| **family != Family::Tuned) {
+    fn without_noise(&self, progress: &Progress) -> FeasibleMechanisms {
+        let mut certified: Vec<CertifiedMechanism> = Vec::new();
+        for &family in self.families.iter().filter(|family| **family != PlanFamily::Tuned) {
             certified.extend(self.certified(family, &certified));
             progress.advance_by(60 / self.families.len() as u64);
         }
@@ -119,35 +119,35 @@ impl<'a> Planner<'a> {
             Objective::Sd => Some(self.bound(&mut certified)),
             Objective::Paper { .. } => None,
         };
-        if self.families.contains(&Family::Tuned) {
+        if self.families.contains(&PlanFamily::Tuned) {
             certified.extend(tuned::certified(self.request, &self.limits, &certified));
         }
         progress.advance_by(10);
-        Candidates::new(certified, gap)
+        FeasibleMechanisms::new(certified, gap)
     }
 
-    fn with_one_aggregator(&self) -> Candidates {
+    fn with_one_aggregator(&self) -> FeasibleMechanisms {
         let (planned, least) = noisy::with_one_aggregator(self.request, &self.families);
         let best = least_of(planned.iter().map(|one| one.sd));
         let gap = best.is_finite().then(|| gap(least, best));
-        Candidates::new(planned, gap)
+        FeasibleMechanisms::new(planned, gap)
     }
 
     /// Not bounded: noise and coins together have no order in which one mechanism gives away less than another.
-    fn with_noise_and_owners(&self) -> Candidates {
-        Candidates::new(noisy::with_owners(self.request, &self.limits, &self.families), None)
+    fn with_noise_and_owners(&self) -> FeasibleMechanisms {
+        FeasibleMechanisms::new(noisy::with_owners(self.request, &self.limits, &self.families), None)
     }
 
     /// The best certified mechanism of a family of two numbers.
-    fn certified(&self, family: Family, others: &[Certified]) -> Option<Certified> {
-        let search = Search::new(self.request, &self.limits, family)?;
+    fn certified(&self, family: PlanFamily, others: &[CertifiedMechanism]) -> Option<CertifiedMechanism> {
+        let search = FamilySearch::new(self.request, &self.limits, family)?;
         self.limits.forget();
-        let twin = self.twin(family, others).map(|twin| Found { family, ..twin.found });
+        let twin = self.twin(family, others).map(|twin| CandidateLaw { family, ..twin.found });
         if let Some(kept) = twin.and_then(|twin| as_it_stands(self.request, &twin)) {
             return Some(kept);
         }
         let certified = certify(self.request, &self.limits, |aim, near| match near {
-            Some(near) => search.best_near(near.place, aim),
+            Some(near) => search.best_near(near.participation, aim),
             None => twin.or_else(|| search.best(aim.allowance)),
         });
         certified.map(|kept| tighten(self.request, &search, kept))
@@ -155,11 +155,11 @@ impl<'a> Planner<'a> {
 
     /// What is already certified with the laws of this family. Unless single answers are bounded further, a symmetric law is
     /// worth the same in all its forms, with one answer or with several.
-    fn twin<'c>(&self, family: Family, certified: &'c [Certified]) -> Option<&'c Certified> {
+    fn twin<'c>(&self, family: PlanFamily, certified: &'c [CertifiedMechanism]) -> Option<&'c CertifiedMechanism> {
         if family.is_one_answer() || self.answers_are_bounded_further() {
             return None;
         }
-        certified.iter().find(|other| matches!(other.family, Family::NormalForm | Family::Blended))
+        certified.iter().find(|other| matches!(other.family, PlanFamily::NormalForm | PlanFamily::Blended))
     }
 
     /// Whether single answers are bounded by less than all answers of an owner together.
@@ -169,10 +169,10 @@ impl<'a> Planner<'a> {
     }
 
     /// By which share the best could be better in the families of two numbers. Certifies what turns out better on the way.
-    fn bound(&self, certified: &mut Vec<Certified>) -> f64 {
+    fn bound(&self, certified: &mut Vec<CertifiedMechanism>) -> f64 {
         let mut least = f64::INFINITY;
         for &family in self.families.iter().filter(|&&family| self.is_bounded(family)) {
-            if let Some(search) = Search::new(self.request, &self.limits, family) {
+            if let Some(search) = FamilySearch::new(self.request, &self.limits, family) {
                 least = least.min(self.bound_family(&search, certified));
             }
         }
@@ -181,14 +181,14 @@ impl<'a> Planner<'a> {
     }
 
     /// A lower bound on the error of every law of one family; infinite if nothing is certified.
-    fn bound_family(&self, search: &Search<'_>, certified: &mut Vec<Certified>) -> f64 {
+    fn bound_family(&self, search: &FamilySearch<'_>, certified: &mut Vec<CertifiedMechanism>) -> f64 {
         for attempt in 0..BOUND_ATTEMPTS {
             let Some(best) = certified.iter().min_by(|a, b| a.sd.total_cmp(&b.sd)) else { break };
             let known = Known { error: best.sd, allowance: best.allowance };
             match search.bound(known, self.bound_budget(), attempt + 1 < BOUND_ATTEMPTS) {
-                Bound::AtLeast(error) => return error,
-                Bound::Better(found) => certified.extend(certify(self.request, &self.limits, |aim, near| {
-                    search.best_near(near.unwrap_or(&found).place, aim)
+                ErrorBound::AtLeast(error) => return error,
+                ErrorBound::Better(found) => certified.extend(certify(self.request, &self.limits, |aim, near| {
+                    search.best_near(near.unwrap_or(&found).participation, aim)
                 })),
             }
         }
@@ -206,40 +206,41 @@ impl<'a> Planner<'a> {
 
     /// Whether the bound of a family is its own and not another's: `randomized-response` is `normal-form` at participation
     /// one, and several answers are alike in the release.
-    fn is_bounded(&self, family: Family) -> bool {
-        let has = |other: Family| self.families.contains(&other);
+    fn is_bounded(&self, family: PlanFamily) -> bool {
+        let has = |other: PlanFamily| self.families.contains(&other);
         match family {
-            Family::RandomizedResponse => !has(Family::NormalForm),
-            Family::NormalForm | Family::NoisySampling => true,
-            Family::Tuned => false,
-            Family::Blended | Family::Spread(_) if self.answers_are_bounded_further() => true,
-            Family::Blended => !has(Family::NormalForm),
-            Family::Spread(_) => !has(Family::NormalForm) && !has(Family::Blended),
+            PlanFamily::RandomizedResponse => !has(PlanFamily::NormalForm),
+            PlanFamily::NormalForm | PlanFamily::NoisySampling => true,
+            PlanFamily::Tuned => false,
+            PlanFamily::Blended | PlanFamily::Spread(_) if self.answers_are_bounded_further() => true,
+            PlanFamily::Blended => !has(PlanFamily::NormalForm),
+            PlanFamily::Spread(_) => !has(PlanFamily::NormalForm) && !has(PlanFamily::Blended),
         }
     }
 
     /// Ranks the candidates of the wanted family, or of all: the least costly first, but the simplest of those that are nearly
     /// as good before it.
-    fn ranked(&self, Candidates { mut kept, gap }: Candidates) -> Result<Settled> {
-        let wanted = |one: &Kept| self.request.family.as_deref().is_none_or(|name| name == one.family.name());
+    fn ranked(&self, FeasibleMechanisms { mut kept, gap }: FeasibleMechanisms) -> Result<RankedPlan> {
+        let wanted =
+            |one: &FeasibleMechanism| self.request.family.as_deref().is_none_or(|name| name == one.family.name());
         kept.retain(wanted);
         kept.sort_by(|a, b| a.cost.total_cmp(&b.cost));
         let least = kept.first().ok_or_else(|| nothing_keeps(self.request))?.cost;
         let best = kept.remove(simplest_within(least * (1.0 + EQUAL), &kept));
         retain_best_of_each_name(&best, &mut kept);
         let gap = gap.map(|gap| 1.0 - (1.0 - gap) * (least / best.cost));
-        Ok(Settled { rule: Rule::of(least, best.cost), best, others: kept, gap })
+        Ok(RankedPlan { rule: SelectionRule::of(least, best.cost), best, others: kept, gap })
     }
 
     /// The mechanism with its views; the release is the one that was certified, if any. `limit` bounds the work for the others.
-    pub(super) fn choose(&self, kept: &Kept, limit: WorkLimit) -> Result<Choice> {
+    pub(super) fn choose(&self, kept: &FeasibleMechanism, limit: WorkLimit) -> Result<PlannedMechanism> {
         let (mechanism, channel, sd) = (kept.mechanism.clone(), kept.mechanism.channel(), kept.sd);
         let views = match &kept.release {
             Some(release) => Views::with_release(&channel, limit, release),
             None => Views::of(&channel, self.limits.owners(), self.request.target()?, limit),
         }?;
         let interval95_halfwidth = normal::upper_quantile(0.025) * sd;
-        Ok(Choice { mechanism, channel, sd, interval95_halfwidth, views })
+        Ok(PlannedMechanism { mechanism, channel, sd, interval95_halfwidth, views })
     }
 
     /// ε of the release if only a share of the claim's owners is honest; empty if no owner is counted on.
@@ -275,32 +276,32 @@ fn gap(least: f64, best: f64) -> f64 {
 }
 
 /// The index of the simplest mechanism that costs at most this, of mechanisms in the order of their costs.
-fn simplest_within(most: f64, kept: &[Kept]) -> usize {
+fn simplest_within(most: f64, kept: &[FeasibleMechanism]) -> usize {
     let near = kept.partition_point(|one| one.cost <= most);
     (0..near).min_by_key(|&index| kept[index].complexity()).unwrap_or(0)
 }
 
 /// Keeps the first of each name, and none with the name of the best.
-fn retain_best_of_each_name(best: &Kept, others: &mut Vec<Kept>) {
+fn retain_best_of_each_name(best: &FeasibleMechanism, others: &mut Vec<FeasibleMechanism>) {
     let mut named = HashSet::from([best.name()]);
     others.retain(|other| named.insert(other.name()));
 }
 
-/// The families to search, in the order of [`Family::ALL`].
-fn families(request: &Request) -> Result<Vec<Family>> {
+/// The families to search, in the order of [`PlanFamily::ALL`].
+fn families(request: &Request) -> Result<Vec<PlanFamily>> {
     match &request.family {
         Some(name) => named_families(request, name),
         // Asymmetric laws were never better by half a per cent, and take the most time to certify: only where asked for.
         None => {
-            let searched = |family: &Family| *family != Family::Tuned && has_form(request, *family);
+            let searched = |family: &PlanFamily| *family != PlanFamily::Tuned && has_form(request, *family);
             Ok(needed_families(request).filter(searched).collect())
         }
     }
 }
 
 /// The families of a name, after those from which their search starts.
-fn named_families(request: &Request, name: &str) -> Result<Vec<Family>> {
-    let named: Vec<Family> = needed_families(request).filter(|family| family.name() == name).collect();
+fn named_families(request: &Request, name: &str) -> Result<Vec<PlanFamily>> {
+    let named: Vec<PlanFamily> = needed_families(request).filter(|family| family.name() == name).collect();
     if named.is_empty() {
         return Err(unknown_family(name));
     }
@@ -311,27 +312,27 @@ fn named_families(request: &Request, name: &str) -> Result<Vec<Family>> {
         ))
         .with_hint("plan a mechanism of one answer, or without noise"));
     }
-    if noisy || named != [Family::Tuned] {
+    if noisy || named != [PlanFamily::Tuned] {
         return Ok(named);
     }
-    Ok(vec![Family::NormalForm, Family::NoisySampling, Family::Tuned])
+    Ok(vec![PlanFamily::NormalForm, PlanFamily::NoisySampling, PlanFamily::Tuned])
 }
 
 fn unknown_family(name: &str) -> Error {
-    let mut known = Family::ALL.map(Family::name).to_vec();
+    let mut known = PlanFamily::ALL.map(PlanFamily::name).to_vec();
     known.dedup();
     Error::request(format!("`{name}` is not planned")).with_hint(format!("known are {}", known.join(", ")))
 }
 
 /// All families, without three pairs of `spread` if two allow every law. A signal of J pairs leans by at most 1/J, so two are
 /// enough if the bound on an answer allows a lean of one half.
-fn needed_families(request: &Request) -> impl Iterator<Item = Family> {
+fn needed_families(request: &Request) -> impl Iterator<Item = PlanFamily> {
     let two_pairs_do = request.answer_epsilon.is_none_or(|epsilon| (0.5 * epsilon).tanh() >= 0.5);
-    Family::ALL.into_iter().filter(move |family| *family != Family::Spread(3) || !two_pairs_do)
+    PlanFamily::ALL.into_iter().filter(move |family| *family != PlanFamily::Spread(3) || !two_pairs_do)
 }
 
 /// Whether a family has as many answers as the request asks for and bounds.
-fn has_form(request: &Request, family: Family) -> bool {
+fn has_form(request: &Request, family: PlanFamily) -> bool {
     match request.form {
         _ if needs_noise(request) => family.is_one_answer(),
         Form::One => family.is_one_answer(),

@@ -4,7 +4,7 @@ use std::iter;
 
 use super::request::{Noise, Objective, Trust};
 use super::solve::{Solved, Unknown};
-use super::{Choice, EQUAL, Rule};
+use super::{EQUAL, PlannedMechanism, SelectionRule};
 use crate::display::{self, Rounding, grouped};
 use crate::fraction::Fraction;
 
@@ -78,17 +78,19 @@ impl Solved {
     /// By which rule the plan was chosen among the best of each family.
     pub fn rule_words(&self) -> String {
         match self.plan.rule {
-            Rule::Best if matches!(self.request.objective, Objective::Paper { .. }) => {
+            SelectionRule::Best if matches!(self.request.objective, Objective::Paper { .. }) => {
                 "The plan is the best of them by the paper's objective, which is not the error.".to_owned()
             }
-            Rule::Best => "The plan is the best of them.".to_owned(),
-            Rule::Simplest(_) => format!("The plan is the simplest of those within {} % of the best.", 100.0 * EQUAL),
+            SelectionRule::Best => "The plan is the best of them.".to_owned(),
+            SelectionRule::Simplest(_) => {
+                format!("The plan is the simplest of those within {} % of the best.", 100.0 * EQUAL)
+            }
         }
     }
 
     /// The best of each family, the least error first, each with how far it is above the least.
-    pub fn families(&self) -> Vec<(&Choice, String)> {
-        let mut choices: Vec<&Choice> = iter::once(&self.plan.best).chain(&self.plan.alternatives).collect();
+    pub fn families(&self) -> Vec<(&PlannedMechanism, String)> {
+        let mut choices: Vec<&PlannedMechanism> = iter::once(&self.plan.best).chain(&self.plan.alternatives).collect();
         choices.sort_by(|one, other| one.sd.total_cmp(&other.sd));
         let least = choices[0].sd;
         choices.into_iter().map(|choice| (choice, above_least(choice.sd, least))).collect()

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use num_rational::BigRational;
 use num_traits::ToPrimitive;
 
-use super::certify::Search;
-use super::claim::{Delta, Epsilon, Found, Guarantee, Target, View};
+use super::certify::CrowdSearch;
+use super::claim::{CrowdValue, Delta, Epsilon, Guarantee, Target, View};
 use super::divergence::many_classes::PairLaw;
 use super::likelihood::{Crowd, PerDirection};
 use super::views::ReducedView;
-use super::work::{Work, WorkLimit};
+use super::work::{WorkBudget, WorkLimit};
 use crate::certified::rounding::Enclosure;
 use crate::channel::Channel;
 use crate::error::{Error, Result};
@@ -189,7 +189,7 @@ impl Accountant {
     /// What the crowd with `yes` yes-owners shows of the target in both directions, from below. There are several laws where
     /// the tallies are only known to show several coarser views.
     pub(super) fn pair_laws(&self, yes: u64) -> Vec<PerDirection<PairLaw>> {
-        self.reduced.pair_laws(Crowd { yes, no: self.owners - 1 - yes }, &Work::apart())
+        self.reduced.pair_laws(Crowd { yes, no: self.owners - 1 - yes }, &WorkBudget::unlimited())
     }
 
     /// The ε that the noise of an honest aggregator guarantees by itself; none without noise.
@@ -203,33 +203,33 @@ impl Accountant {
         Some(Self { reduced, without_noise: None, view: View::OwnersAlone, ..self.clone() })
     }
 
-    fn search(&self) -> Search<'_> {
+    fn search(&self) -> CrowdSearch<'_> {
         self.search_in(&self.reduced)
     }
 
     /// The search in the same view without its noise, if it has any.
-    fn search_without_noise(&self) -> Option<Search<'_>> {
+    fn search_without_noise(&self) -> Option<CrowdSearch<'_>> {
         self.without_noise.as_ref().map(|view| self.search_in(view))
     }
 
-    fn search_in<'a>(&self, view: &'a ReducedView) -> Search<'a> {
-        Search::new(view, self.owners, self.limit).watched(self.progress.clone())
+    fn search_in<'a>(&self, view: &'a ReducedView) -> CrowdSearch<'a> {
+        CrowdSearch::new(view, self.owners, self.limit).watched(self.progress.clone())
     }
 
     /// δ over all crowds. Noise gives nothing away, so a δ that is certified without it holds as well. It is computed unless one
     /// crowd shows that it is larger.
-    fn certified_delta(&self, epsilon: f64) -> Found {
+    fn certified_delta(&self, epsilon: f64) -> CrowdValue {
         let found = self.search().delta(epsilon);
         let Some(search) = self.search_without_noise() else { return found };
         let upper = found.upper();
         if upper == 0.0 || search.delta_near(epsilon, upper, &[]).lower() > upper {
             return found;
         }
-        Found { value: found.value.at_most(search.delta(epsilon).upper()), ..found }
+        CrowdValue { value: found.value.at_most(search.delta(epsilon).upper()), ..found }
     }
 
     /// ε over all crowds, likewise; none where δ is below the floor.
-    fn certified_epsilon(&self, delta: f64) -> Option<Found> {
+    fn certified_epsilon(&self, delta: f64) -> Option<CrowdValue> {
         let found = self.search().epsilon(delta)?;
         let Some(search) = self.search_without_noise() else { return Some(found) };
         let upper = found.upper();
@@ -237,10 +237,10 @@ impl Accountant {
             return Some(found);
         }
         let bound = search.epsilon(delta).map_or(upper, |other| other.upper());
-        Some(Found { value: found.value.at_most(bound), ..found })
+        Some(CrowdValue { value: found.value.at_most(bound), ..found })
     }
 
-    fn wrap(&self, target: Target, found: Option<Found>) -> Guarantee {
+    fn wrap(&self, target: Target, found: Option<CrowdValue>) -> Guarantee {
         Guarantee::new(self.view, self.owners, target, found, self.search().floor())
     }
 }

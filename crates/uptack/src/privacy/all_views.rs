@@ -59,12 +59,12 @@ impl Views {
         limit: WorkLimit,
         progress: Option<&Arc<Progress>>,
     ) -> Result<Self> {
-        Request { channel, owners, target, limit, progress }.views(None)
+        ViewsRequest { channel, owners, target, limit, progress }.views(None)
     }
 
     /// All views, given the guarantee of the release.
     pub(crate) fn with_release(channel: &Channel, limit: WorkLimit, release: &Guarantee) -> Result<Self> {
-        Request { channel, owners: release.owners(), target: release.target(), limit, progress: None }
+        ViewsRequest { channel, owners: release.owners(), target: release.target(), limit, progress: None }
             .views(Some(*release))
     }
 
@@ -77,7 +77,7 @@ impl Views {
 
 /// What all views are asked about.
 #[derive(Clone, Copy)]
-struct Request<'a> {
+struct ViewsRequest<'a> {
     channel: &'a Channel,
     owners: u64,
     target: Target,
@@ -85,7 +85,7 @@ struct Request<'a> {
     progress: Option<&'a Arc<Progress>>,
 }
 
-impl Request<'_> {
+impl ViewsRequest<'_> {
     /// All views; the guarantee of the release may be known already.
     fn views(self, known: Option<Guarantee>) -> Result<Views> {
         let channel = self.channel;
@@ -103,12 +103,12 @@ impl Request<'_> {
     }
 
     /// The certificates of the views that count on a crowd. They are independent, so each has a thread of its own.
-    fn certified(self, accountants: &Accountants, known: Option<Guarantee>) -> Certified {
+    fn certified(self, accountants: &Accountants, known: Option<Guarantee>) -> CrowdGuarantees {
         std::thread::scope(|scope| {
             let spawned = |accountant| scope.spawn(move || self.guarantee(accountant));
             let threads: Vec<_> = accountants.joint.different.iter().map(spawned).collect();
             let alone = accountants.owners_alone.as_ref().map(spawned);
-            Certified {
+            CrowdGuarantees {
                 release: known.unwrap_or_else(|| self.guarantee(&accountants.release)),
                 owners_alone: alone.map(joined),
                 different: threads.into_iter().map(joined).collect(),
@@ -137,7 +137,7 @@ impl Accountants {
 }
 
 /// The guarantees of these views; of the joint ones, one for each different answer.
-struct Certified {
+struct CrowdGuarantees {
     release: Guarantee,
     owners_alone: Option<Guarantee>,
     different: Vec<Guarantee>,

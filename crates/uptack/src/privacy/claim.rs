@@ -148,12 +148,12 @@ pub(crate) const CLOSED_DELTA: f64 = 0.05;
 
 /// A number, and the crowd at which it was found: how many of the others are *yes*.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Found {
+pub(crate) struct CrowdValue {
     pub(crate) value: Enclosure,
     pub(crate) crowd: u64,
 }
 
-impl Found {
+impl CrowdValue {
     /// The number is at least this.
     pub(crate) fn lower(&self) -> f64 {
         self.value.lower()
@@ -189,7 +189,7 @@ pub struct Guarantee {
 }
 
 impl Guarantee {
-    pub(crate) fn new(view: View, owners: u64, target: Target, found: Option<Found>, floor: Found) -> Self {
+    pub(crate) fn new(view: View, owners: u64, target: Target, found: Option<CrowdValue>, floor: CrowdValue) -> Self {
         Self {
             view,
             owners,

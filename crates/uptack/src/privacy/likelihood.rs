@@ -157,7 +157,7 @@ impl Direction {
 }
 
 /// A bound on the divergence in each direction, or what one is compared with.
-pub(crate) type Bounds = PerDirection<f64>;
+pub(crate) type DirectionBounds = PerDirection<f64>;
 
 /// One value for each direction.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -210,7 +210,7 @@ impl<T> Index<Direction> for PerDirection<T> {
     }
 }
 
-impl Bounds {
+impl DirectionBounds {
     /// The value of the worse direction.
     pub(crate) fn largest(self) -> f64 {
         self.yes_over_no.max(self.no_over_yes)
@@ -229,7 +229,7 @@ impl PerDirection<Enclosure> {
     }
 
     /// Both upper ends.
-    pub(crate) fn upper(self) -> Bounds {
+    pub(crate) fn upper(self) -> DirectionBounds {
         self.map(|value| value.upper())
     }
 
@@ -245,7 +245,7 @@ impl PerDirection<Enclosure> {
 }
 
 /// The weights of this many classes, in each direction.
-pub(crate) type Weights<const CLASSES: usize> = PerDirection<[Weight; CLASSES]>;
+pub(crate) type ClassWeights<const CLASSES: usize> = PerDirection<[Weight; CLASSES]>;
 
 /// The target's weight in one class: `first` − `second`, where `second` carries the factor e^ε.
 #[derive(Clone, Copy, Debug)]

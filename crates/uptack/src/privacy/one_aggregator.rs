@@ -90,7 +90,7 @@ fn epsilon_in_units(bit: SummedBit, noise: &DiscreteLaplace) -> (u64, u64) {
     if bit.yes.max(bit.no) == Probability::ONE && bit.yes.min(bit.no) == Probability::ZERO {
         return inverse_scale_in_units(noise);
     }
-    let pair = Pair::new(bit, noise);
+    let pair = BitAndNoise::new(bit, noise);
     let is_below = |units: i64| !pair.is_at_most(units.unsigned_abs());
     let guess = (pair.approximate(noise) * UNITS) as i64;
     let (below, above) = bisect_integers(bracket_integers(guess, is_below), is_below);
@@ -104,13 +104,13 @@ fn inverse_scale_in_units(noise: &DiscreteLaplace) -> (u64, u64) {
 }
 
 /// The larger and the smaller probability of a one, and the two ends of a.
-struct Pair {
+struct BitAndNoise {
     high: BigRational,
     low: BigRational,
     decay: Exponential,
 }
 
-impl Pair {
+impl BitAndNoise {
     fn new(bit: SummedBit, noise: &DiscreteLaplace) -> Self {
         let decay = Exponential::of(&-noise.scale().exact().recip());
         Self { high: exact(bit.yes.max(bit.no)), low: exact(bit.yes.min(bit.no)), decay }

@@ -1,7 +1,7 @@
 //! The adversary's views as classes (`docs/accounting.md`, "What is bounded" and "One answer together with the release").
 //!
 //! What is seen of the target splits the cells into groups: one in the release view, one for each output of the answer in a
-//! joint view. Each group is an [`Outcome`]. With more than three classes, formulas for three need a view that bounds the true
+//! joint view. Each group is an [`TargetOutcome`]. With more than three classes, formulas for three need a view that bounds the true
 //! one; so a [`ReducedView`] holds outcomes that bound it from above, outcomes that bound it from below, and every class.
 
 use super::classes::{finite_epsilon, merge_to_three, one_sided, reduce, split_to_three, total};
@@ -18,9 +18,9 @@ use crate::truth::Truth;
 /// A view in the form that the accounting needs.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ReducedView {
-    pub(super) above: Vec<Outcome>,
+    pub(super) above: Vec<TargetOutcome>,
     /// Each of these is a garbling of the view; the largest counts.
-    pub(super) below: Vec<Vec<Outcome>>,
+    pub(super) below: Vec<Vec<TargetOutcome>>,
     /// All classes of each outcome. They bound the view from above, and from below if the tallies determine the cells.
     pub(super) detail: Vec<DetailedOutcome>,
     /// Whether the tallies determine the cells (or at least their classes, where these are all that counts).
@@ -45,7 +45,7 @@ pub(crate) struct AddedNoise {
 /// One outcome of what is seen of the target: at most three classes, by falling ratio, that the target may then be in, and the
 /// probability that another owner is outside of them.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Outcome {
+pub(crate) struct TargetOutcome {
     pub(super) classes: Vec<Likelihood>,
     pub(super) outside: Likelihood,
 }
@@ -166,12 +166,12 @@ impl ReducedView {
 
     /// Whether two classes are all there is, and nothing outside: then a crowd is cheap.
     pub(crate) fn is_two_classes(&self) -> bool {
-        self.is_exact() && self.above.iter().all(Outcome::is_two_classes)
+        self.is_exact() && self.above.iter().all(TargetOutcome::is_two_classes)
     }
 
     /// Whether crowds of both truths have exact formulas: at most three classes, the outside being one of them.
     pub(crate) fn is_exact_in_every_crowd(&self) -> bool {
-        self.is_exact() && self.has_few_classes() && self.above.iter().all(Outcome::has_few_classes)
+        self.is_exact() && self.has_few_classes() && self.above.iter().all(TargetOutcome::has_few_classes)
     }
 
     /// Whether at most three classes, those of the others included, carry all evidence in crowds of both truths.
@@ -215,7 +215,7 @@ impl ReducedView {
     }
 }
 
-impl Outcome {
+impl TargetOutcome {
     /// The outcome of the given classes, which are at most three.
     fn new(classes: Vec<ExactLikelihood>, outside: ExactLikelihood) -> Self {
         Self { classes: rounded_classes(classes), outside: outside.rounded() }
@@ -319,21 +319,21 @@ fn exchanged(classes: &[Likelihood]) -> Vec<Likelihood> {
 fn outcomes(
     groups: &[Vec<ExactLikelihood>],
     simplify: impl Fn(&[ExactLikelihood]) -> Vec<ExactLikelihood>,
-) -> Vec<Outcome> {
+) -> Vec<TargetOutcome> {
     let possible = groups.iter().enumerate().filter(|(_, group)| !group.iter().all(ExactLikelihood::is_empty));
-    possible.map(|(index, group)| Outcome::new(simplify(group), total(&without(groups, index)))).collect()
+    possible.map(|(index, group)| TargetOutcome::new(simplify(group), total(&without(groups, index)))).collect()
 }
 
 /// What is known from below where the tallies do not determine the cells: the views that they do determine, and what is seen of
 /// the target without any tallies.
-fn coarser_views(groups: &[Vec<ExactLikelihood>], garblings: &[Vec<ExactLikelihood>]) -> Vec<Vec<Outcome>> {
-    let whole = |classes: &Vec<_>| vec![Outcome::new(merge_to_three(classes), ExactLikelihood::default())];
+fn coarser_views(groups: &[Vec<ExactLikelihood>], garblings: &[Vec<ExactLikelihood>]) -> Vec<Vec<TargetOutcome>> {
+    let whole = |classes: &Vec<_>| vec![TargetOutcome::new(merge_to_three(classes), ExactLikelihood::default())];
     let target_alone = outcomes(groups, |group| vec![total(group)]);
     garblings.iter().map(whole).chain([target_alone]).collect()
 }
 
 /// The outcome of a view in which nothing is seen of the target by itself.
-fn only_outcome(outcomes: &[Outcome]) -> Option<&Outcome> {
+fn only_outcome(outcomes: &[TargetOutcome]) -> Option<&TargetOutcome> {
     let [outcome] = outcomes else { return None };
     (!outcome.has_outside()).then_some(outcome)
 }

@@ -62,7 +62,7 @@ impl Default for WorkLimit {
 
 /// The steps taken so far.
 #[derive(Debug)]
-pub(crate) struct Work {
+pub(crate) struct WorkBudget {
     spent: Cell<u64>,
     pub(super) limit: u64,
     /// Where the steps are reported as they are taken.
@@ -84,14 +84,14 @@ impl Allowance {
     }
 }
 
-impl Work {
+impl WorkBudget {
     pub(crate) fn within(limit: WorkLimit, owners: u64) -> Self {
         let limit = limit.for_owners(owners);
         Self { spent: Cell::new(0), limit, progress: None, allowance: Cell::new(Allowance { start: 0, end: limit }) }
     }
 
     /// A count without a limit, for work on a thread of its own.
-    pub(crate) fn apart() -> Self {
+    pub(crate) fn unlimited() -> Self {
         Self::within(WorkLimit::steps(u64::MAX), 1)
     }
 
@@ -112,7 +112,7 @@ impl Work {
         }
     }
 
-    /// Allows a share of what is left; [`Work::exhausted`] then refers to that allowance.
+    /// Allows a share of what is left; [`WorkBudget::exhausted`] then refers to that allowance.
     pub(crate) fn allow(&self, share: f64) {
         let spent = self.spent.get();
         let left = self.limit.saturating_sub(spent);

@@ -3,7 +3,7 @@
 use proptest::prelude::Rng;
 use proptest::test_runner::{RngAlgorithm, TestRng};
 use uptack::estimate::Estimator;
-use uptack::plan::{Choice, Form, Plan, Prior, Request, least_sd, plan};
+use uptack::plan::{Form, Plan, PlannedMechanism, Prior, Request, least_sd, plan};
 use uptack::privacy::{Delta, Epsilon, answer_epsilon, honest_owners, linked_epsilon, release};
 use uptack::{Channel, Fraction, Mechanism};
 
@@ -92,7 +92,7 @@ impl Survey {
     }
 
     /// Nothing that is certified is better.
-    fn compare(&mut self, request: &Request, planned: &Choice, shapes: Vec<Shape>) -> Result<(), String> {
+    fn compare(&mut self, request: &Request, planned: &PlannedMechanism, shapes: Vec<Shape>) -> Result<(), String> {
         let Some((gain, mechanism)) = best_rival(request, planned.sd, shapes) else { return Ok(()) };
         self.close += 1;
         self.largest_gain = self.largest_gain.max(gain);
@@ -103,7 +103,7 @@ impl Survey {
     }
 
     /// More room makes no error larger.
-    fn ease(&mut self, planned: &Choice, request: &Request, easier: &Request) -> Result<(), String> {
+    fn ease(&mut self, planned: &PlannedMechanism, request: &Request, easier: &Request) -> Result<(), String> {
         let eased = least_sd(easier).map_err(|error| format!("no plan for {easier:?}: {error}"))?;
         let rise = eased / planned.sd - 1.0;
         // Where a larger crowd hides hardly anybody yet, the best error itself grows with it: the gap proves that.
@@ -210,7 +210,7 @@ impl Random {
     }
 }
 
-fn broken_constraint(request: &Request, choice: &Choice) -> Option<&'static str> {
+fn broken_constraint(request: &Request, choice: &PlannedMechanism) -> Option<&'static str> {
     let (epsilon, _) = request.release.unwrap();
     let above = |found: Option<f64>, most: Option<f64>| {
         most.is_some_and(|most| found.is_none_or(|found| found > most * (1.0 + 1e-12)))

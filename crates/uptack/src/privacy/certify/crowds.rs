@@ -4,11 +4,11 @@
 use std::sync::Arc;
 
 use crate::certified::rounding::Enclosure;
-use crate::privacy::claim::Found;
-use crate::privacy::divergence::{Divergences, Ends, Question};
+use crate::privacy::claim::CrowdValue;
+use crate::privacy::divergence::{DivergenceRequest, Divergences, WantedEnds};
 use crate::privacy::likelihood::{Crowd, OneTruth};
 use crate::privacy::views::ReducedView;
-use crate::privacy::work::{Work, WorkLimit};
+use crate::privacy::work::{WorkBudget, WorkLimit};
 use crate::progress::Progress;
 use crate::truth::Truth;
 
@@ -30,13 +30,13 @@ const DEEPEST_CUT: f64 = -460.0;
 pub(super) struct Crowds<'a> {
     pub(super) view: &'a ReducedView,
     pub(super) others: u64,
-    pub(super) work: Work,
+    pub(super) work: WorkBudget,
     enumeration: u64,
 }
 
 impl<'a> Crowds<'a> {
     pub(super) fn new(view: &'a ReducedView, owners: u64, limit: WorkLimit) -> Self {
-        let work = Work::within(limit_for(view, limit), owners);
+        let work = WorkBudget::within(limit_for(view, limit), owners);
         Self { view, others: owners - 1, enumeration: ENUMERATION.min(work.limit), work }
     }
 
@@ -55,8 +55,8 @@ impl<'a> Crowds<'a> {
     }
 
     /// The worse direction of a crowd.
-    fn found(crowd: u64, value: Divergences) -> Found {
-        Found { value: value.largest(), crowd }
+    fn found(crowd: u64, value: Divergences) -> CrowdValue {
+        CrowdValue { value: value.largest(), crowd }
     }
 
     /// Beyond this ε only the floor is left.
@@ -65,20 +65,20 @@ impl<'a> Crowds<'a> {
     }
 
     /// The smallest δ that any ε reaches, with the crowd that shows it.
-    pub(super) fn floor(&self) -> Found {
+    pub(super) fn floor(&self) -> CrowdValue {
         let mass = self.view.floor();
         let (numerator, crowd) = if mass.yes >= mass.no { (mass.yes, 0) } else { (mass.no, self.others) };
         if numerator == 0 {
-            return Found { value: Enclosure::ZERO, crowd };
+            return CrowdValue { value: Enclosure::ZERO, crowd };
         }
         let upper = rounded_up(numerator);
         // Tallies that do not determine the cells may hide what a cell alone would show.
         let shown = if self.view.is_determined() { upper * (1.0 - 1e-15) } else { 0.0 };
-        Found { value: Enclosure::of_probability(shown, upper), crowd }
+        CrowdValue { value: Enclosure::of_probability(shown, upper), crowd }
     }
 
     /// The floor, where ε is beyond the largest finite ratio.
-    pub(super) fn beyond_all_ratios(&self, epsilon: f64) -> Option<Found> {
+    pub(super) fn beyond_all_ratios(&self, epsilon: f64) -> Option<CrowdValue> {
         (epsilon >= self.largest_epsilon()).then(|| self.floor())
     }
 
@@ -88,42 +88,42 @@ impl<'a> Crowds<'a> {
     }
 
     /// A question to the view, less precise if different views bound it from below and from above.
-    pub(super) fn question(&self, epsilon: f64, log_cut: f64, goal: f64) -> Question {
-        let question = Question::new(epsilon, log_cut, goal);
-        if self.view.is_sharp() { question } else { Question { precision: 0.1, ..question } }
+    pub(super) fn request(&self, epsilon: f64, log_cut: f64, goal: f64) -> DivergenceRequest {
+        let request = DivergenceRequest::new(epsilon, log_cut, goal);
+        if self.view.is_sharp() { request } else { DivergenceRequest { precision: 0.1, ..request } }
     }
 
     /// The same where a rough answer near `delta` is enough.
-    pub(super) fn rough_question(&self, epsilon: f64, delta: f64) -> Question {
-        Question { precision: ROUGH, ..self.question(epsilon, Self::log_cut(delta, 14.0), delta) }
+    pub(super) fn rough_request(&self, epsilon: f64, delta: f64) -> DivergenceRequest {
+        DivergenceRequest { precision: ROUGH, ..self.request(epsilon, Self::log_cut(delta, 14.0), delta) }
     }
 
     /// The crowds of one truth, computed with a cut far below their value, and the question that was asked.
-    pub(super) fn ends_at_depth(&self, epsilon: f64) -> (Found, Question) {
-        let mut question = self.question(epsilon, -70.0, 0.0);
+    pub(super) fn ends_at_depth(&self, epsilon: f64) -> (CrowdValue, DivergenceRequest) {
+        let mut request = self.request(epsilon, -70.0, 0.0);
         loop {
-            let found = self.ends(question);
-            let deep = found.lower() > 0.0 && found.lower().ln() > question.log_cut + 28.0;
-            if deep || question.log_cut <= DEEPEST_CUT {
-                return (found, question);
+            let found = self.ends(request);
+            let deep = found.lower() > 0.0 && found.lower().ln() > request.log_cut + 28.0;
+            if deep || request.log_cut <= DEEPEST_CUT {
+                return (found, request);
             }
-            question.log_cut = (question.log_cut * 2.0).max(DEEPEST_CUT);
+            request.log_cut = (request.log_cut * 2.0).max(DEEPEST_CUT);
         }
     }
 
     /// The two crowds of one truth.
-    pub(super) fn ends(&self, question: Question) -> Found {
+    pub(super) fn ends(&self, request: DivergenceRequest) -> CrowdValue {
         if self.enumerable_by_histogram() {
-            return self.exactly(0, question).larger(self.exactly(self.others, question));
+            return self.exactly(0, request).larger(self.exactly(self.others, request));
         }
-        self.ends_by_formula(question)
+        self.ends_by_formula(request)
     }
 
     /// The same without enumerating their histograms.
-    pub(super) fn ends_by_formula(&self, question: Question) -> Found {
+    pub(super) fn ends_by_formula(&self, request: DivergenceRequest) -> CrowdValue {
         let end = |truth: Truth| {
             let crowd = OneTruth { truth, owners: self.others };
-            Self::found(Crowd::from(crowd).yes, self.view.one_truth(crowd, question, &self.work))
+            Self::found(Crowd::from(crowd).yes, self.view.one_truth(crowd, request, &self.work))
         };
         end(Truth::No).larger(end(Truth::Yes))
     }
@@ -155,37 +155,37 @@ impl<'a> Crowds<'a> {
     }
 
     /// One crowd in the worse direction, without enumerating its histograms.
-    pub(super) fn directly(&self, crowd: u64, question: Question) -> Found {
-        Self::found(crowd, self.view.both_truths(self.of(crowd), question, &self.work))
+    pub(super) fn directly(&self, crowd: u64, request: DivergenceRequest) -> CrowdValue {
+        Self::found(crowd, self.view.both_truths(self.of(crowd), request, &self.work))
     }
 
     /// One crowd exactly, in the worse direction.
-    pub(super) fn exactly(&self, crowd: u64, question: Question) -> Found {
+    pub(super) fn exactly(&self, crowd: u64, request: DivergenceRequest) -> CrowdValue {
         if self.enumerates() {
-            return Self::found(crowd, self.view.enumerated(self.of(crowd), question.growth));
+            return Self::found(crowd, self.view.enumerated(self.of(crowd), request.growth));
         }
-        self.directly(crowd, question)
+        self.directly(crowd, request)
     }
 
     /// The worst of all crowds, each evaluated exactly.
-    pub(super) fn every_crowd(&self, question: Question) -> Found {
-        let worst = if self.enumerates() { self.worst_enumerated(question) } else { self.worst_by_formula(question) };
+    pub(super) fn every_crowd(&self, request: DivergenceRequest) -> CrowdValue {
+        let worst = if self.enumerates() { self.worst_enumerated(request) } else { self.worst_by_formula(request) };
         worst.unwrap_or_else(|| self.floor())
     }
 
-    fn worst_enumerated(&self, question: Question) -> Option<Found> {
-        let values = self.view.all_enumerated(self.others, question.growth);
-        (0..).zip(values).map(|(crowd, value)| Self::found(crowd, value)).reduce(Found::larger)
+    fn worst_enumerated(&self, request: DivergenceRequest) -> Option<CrowdValue> {
+        let values = self.view.all_enumerated(self.others, request.growth);
+        (0..).zip(values).map(|(crowd, value)| Self::found(crowd, value)).reduce(CrowdValue::larger)
     }
 
-    fn worst_by_formula(&self, question: Question) -> Option<Found> {
+    fn worst_by_formula(&self, request: DivergenceRequest) -> Option<CrowdValue> {
         // If the truths can be exchanged, a crowd is as bad as its mirror image.
         let last = if self.view.is_symmetric() { self.others / 2 } else { self.others };
-        (0..=last).map(|crowd| self.directly(crowd, question)).reduce(Found::larger)
+        (0..=last).map(|crowd| self.directly(crowd, request)).reduce(CrowdValue::larger)
     }
 
     /// A few crowds of both truths, where they can be evaluated exactly in reasonable time. They only ever raise the lower end.
-    pub(super) fn samples(&self, question: Question) -> Vec<Found> {
+    pub(super) fn samples(&self, request: DivergenceRequest) -> Vec<CrowdValue> {
         let costly = !self.view.is_two_classes() && self.others > MOST_SAMPLED;
         if costly || !self.view.is_exact_in_every_crowd() {
             return Vec::new();
@@ -193,7 +193,7 @@ impl<'a> Crowds<'a> {
         let mut crowds: Vec<u64> = self.evenly_spaced().chain(self.next_to_the_ends()).collect();
         crowds.sort_unstable();
         crowds.dedup();
-        crowds.into_iter().map(|crowd| self.exactly(crowd, question)).collect()
+        crowds.into_iter().map(|crowd| self.exactly(crowd, request)).collect()
     }
 
     /// Crowds that divide all of them into a few equal parts.
@@ -226,19 +226,19 @@ impl<'a> Crowds<'a> {
     }
 
     /// A bound for all crowds at little cost: each has at least half of the others on one side.
-    pub(super) fn half_crowd_bound(&self, question: Question) -> f64 {
+    pub(super) fn half_crowd_bound(&self, request: DivergenceRequest) -> f64 {
         let half = self.others.div_ceil(2);
-        let question = Question { ends: Ends::Upper, ..question };
+        let request = DivergenceRequest { ends: WantedEnds::Upper, ..request };
         let bound = |truth: Truth| {
             let crowd = OneTruth { truth, owners: half };
-            self.view.one_truth(crowd, question, &self.work).upper().largest()
+            self.view.one_truth(crowd, request, &self.work).upper().largest()
         };
         bound(Truth::Yes).max(bound(Truth::No))
     }
 
     /// The bound of the privacy blanket, which holds for all crowds.
-    pub(super) fn blanket(&self, question: Question) -> f64 {
-        self.view.blanket(self.others, question, &self.work)
+    pub(super) fn blanket(&self, request: DivergenceRequest) -> f64 {
+        self.view.blanket(self.others, request, &self.work)
     }
 }
 

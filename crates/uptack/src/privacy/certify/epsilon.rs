@@ -1,21 +1,21 @@
 //! ε at one δ over all crowds, and the ε at which one crowd's divergence, which falls with ε, reaches δ (`docs/accounting.md`, "From δ
 //! to ε").
 
-use super::Margin;
+use super::CertificateMargin;
 use super::crowds::Crowds;
 use super::sweep::{Attained, Proposition};
 use crate::certified::root::{FalsePosition, Middle, bisect};
 use crate::certified::rounding::Enclosure;
-use crate::privacy::claim::{CLOSED_EPSILON, Found};
-use crate::privacy::divergence::{Ends, Question};
+use crate::privacy::claim::{CLOSED_EPSILON, CrowdValue};
+use crate::privacy::divergence::{DivergenceRequest, WantedEnds};
 
 /// A certificate of an ε at most this much above the largest value found is looked for, first with the smallest margin.
-const MARGINS: [Margin; 5] = [
-    Margin { excess: 9.5e-4, share: 0.75 },
-    Margin { excess: 4e-3, share: 0.4 },
-    Margin { excess: 1e-2, share: 0.4 },
-    Margin { excess: 2.5e-2, share: 0.5 },
-    Margin { excess: 0.1, share: 1.0 },
+const MARGINS: [CertificateMargin; 5] = [
+    CertificateMargin { excess: 9.5e-4, share: 0.75 },
+    CertificateMargin { excess: 4e-3, share: 0.4 },
+    CertificateMargin { excess: 1e-2, share: 0.4 },
+    CertificateMargin { excess: 2.5e-2, share: 0.5 },
+    CertificateMargin { excess: 0.1, share: 1.0 },
 ];
 /// Where the ends are a factor of this apart, only the widest margin is tried: what it adds does not matter then.
 const FAR_APART: f64 = 1.2;
@@ -41,10 +41,10 @@ impl<'s, 'a> EpsilonSearch<'s, 'a> {
     }
 
     /// The ε over all crowds, and the worst crowd found.
-    pub(super) fn over_all_crowds(&self) -> Found {
+    pub(super) fn over_all_crowds(&self) -> CrowdValue {
         let crowds = self.crowds;
         if crowds.work.exhausted() {
-            return Found { value: Enclosure::new(0.0, self.largest), crowd: 0 };
+            return CrowdValue { value: Enclosure::new(0.0, self.largest), crowd: 0 };
         }
         if self.is_nearly_local() {
             let found = crowds.solve_below(self.delta, self.largest, &|epsilon, ends| self.at_ends(epsilon, ends));
@@ -58,7 +58,7 @@ impl<'s, 'a> EpsilonSearch<'s, 'a> {
     }
 
     /// The worst crowd found with an upper end that holds for all crowds.
-    fn bounded(&self, best: Found) -> Found {
+    fn bounded(&self, best: CrowdValue) -> CrowdValue {
         if self.is_too_costly() {
             return best.with_upper(self.largest);
         }
@@ -69,7 +69,7 @@ impl<'s, 'a> EpsilonSearch<'s, 'a> {
             None => self.by_half_crowds(attained.value),
         };
         let value = Enclosure::new(attained.value, upper.min(self.largest));
-        self.at_most_blanket(Found { value, crowd: attained.crowd })
+        self.at_most_blanket(CrowdValue { value, crowd: attained.crowd })
     }
 
     /// Whether not even a crowd of one truth should be evaluated any more: that is cheap where the formulas are exact, and costly
@@ -83,11 +83,11 @@ impl<'s, 'a> EpsilonSearch<'s, 'a> {
         let view = self.crowds.view;
         let nearly_all = if view.is_sharp() { NEARLY_ALL_SHARP } else { NEARLY_ALL } * self.largest;
         let bounded = view.is_exact() || self.crowds.enumerable();
-        !bounded && self.at_ends(nearly_all, Ends::Upper).upper() > self.delta
+        !bounded && self.at_ends(nearly_all, WantedEnds::Upper).upper() > self.delta
     }
 
     /// The ε of the two crowds of one truth.
-    pub(super) fn of_ends(&self) -> Found {
+    pub(super) fn of_ends(&self) -> CrowdValue {
         self.crowds.solve(self.delta, self.largest, &|epsilon, ends| self.at_ends(epsilon, ends))
     }
 
@@ -97,26 +97,26 @@ impl<'s, 'a> EpsilonSearch<'s, 'a> {
     }
 
     /// The question at one ε.
-    fn at(&self, epsilon: f64) -> Question {
-        self.crowds.question(epsilon, self.log_cut, self.delta)
+    fn at(&self, epsilon: f64) -> DivergenceRequest {
+        self.crowds.request(epsilon, self.log_cut, self.delta)
     }
 
     /// The same, as precisely as for a view that is bounded by itself.
-    fn precisely_at(&self, epsilon: f64) -> Question {
-        Question::new(epsilon, self.log_cut, self.delta)
+    fn precisely_at(&self, epsilon: f64) -> DivergenceRequest {
+        DivergenceRequest::new(epsilon, self.log_cut, self.delta)
     }
 
-    fn at_ends(&self, epsilon: f64, ends: Ends) -> Found {
-        self.crowds.ends(Question { ends, ..self.at(epsilon) })
+    fn at_ends(&self, epsilon: f64, ends: WantedEnds) -> CrowdValue {
+        self.crowds.ends(DivergenceRequest { ends, ..self.at(epsilon) })
     }
 
     /// The ε of one crowd of both truths.
-    fn of_crowd(&self, crowd: u64) -> Found {
+    fn of_crowd(&self, crowd: u64) -> CrowdValue {
         self.crowds.solve(self.delta, self.largest, &|epsilon, _| self.crowds.exactly(crowd, self.at(epsilon)))
     }
 
     /// Solves at the worst crowd found so far until no other crowd is worse there.
-    fn enumerated(&self, ends: Found) -> Found {
+    fn enumerated(&self, ends: CrowdValue) -> CrowdValue {
         let mut best = ends;
         for _ in 0..64 {
             let worst = self.crowds.every_crowd(self.precisely_at(best.upper()));
@@ -131,8 +131,8 @@ impl<'s, 'a> EpsilonSearch<'s, 'a> {
     }
 
     /// The worst of the crowds of one truth and a few crowds of both truths.
-    fn with_samples(&self, ends: Found) -> Found {
-        let is_worse = |found: &Found| found.lower() > self.delta;
+    fn with_samples(&self, ends: CrowdValue) -> CrowdValue {
+        let is_worse = |found: &CrowdValue| found.lower() > self.delta;
         let samples = self.crowds.samples(self.at(ends.lower()));
         let worse = samples.into_iter().filter(is_worse).map(|found| found.crowd);
         worse.fold(ends, |best, crowd| {
@@ -143,7 +143,7 @@ impl<'s, 'a> EpsilonSearch<'s, 'a> {
     }
 
     /// The smallest ε that a sweep shows, if one shows any, and the largest value found on the way.
-    fn certified(&self, best: Found) -> (Option<f64>, Attained) {
+    fn certified(&self, best: CrowdValue) -> (Option<f64>, Attained) {
         let mut attained = Attained::by(best);
         let everywhere = self.crowds.half_crowd_bound(self.at(best.upper()));
         for margin in margins(best.value) {
@@ -155,12 +155,12 @@ impl<'s, 'a> EpsilonSearch<'s, 'a> {
     }
 
     /// The ε that a sweep shows if it starts above `found` by a margin; none if it shows nothing.
-    fn swept(&self, found: f64, margin: Margin, everywhere: f64, attained: &mut Attained) -> Option<f64> {
+    fn swept(&self, found: f64, margin: CertificateMargin, everywhere: f64, attained: &mut Attained) -> Option<f64> {
         self.crowds.work.allow(margin.share);
         let mut proposition = self.proposition(found, margin, everywhere);
-        let learned = |proposition: &Proposition, found: &Found| self.learned(proposition, found);
+        let learned = |proposition: &Proposition, found: &CrowdValue| self.learned(proposition, found);
         let shown = self.crowds.sweep(&mut proposition, attained, |weaker, _| weaken(weaker), learned);
-        shown.then(|| proposition.question.growth.ln() * (1.0 + 1e-14))
+        shown.then(|| proposition.request.growth.ln() * (1.0 + 1e-14))
     }
 
     /// Repeats the sweep from the worst crowd found on the way, while each finds a worse one and what is shown is far above it.
@@ -181,11 +181,16 @@ impl<'s, 'a> EpsilonSearch<'s, 'a> {
     }
 
     /// The proposition that δ is enough for all crowds at an ε above `found` by a margin.
-    fn proposition(&self, found: f64, Margin { excess, share }: Margin, everywhere: f64) -> Proposition {
+    fn proposition(
+        &self,
+        found: f64,
+        CertificateMargin { excess, share }: CertificateMargin,
+        everywhere: f64,
+    ) -> Proposition {
         let start = (found * (1.0 + excess)).min(self.largest);
         Proposition {
-            base: self.at_ends(start, Ends::Lower).lower(),
-            question: self.at(start),
+            base: self.at_ends(start, WantedEnds::Lower).lower(),
+            request: self.at(start),
             limit: self.delta,
             largest: 0.0,
             step: excess / 10.0,
@@ -196,9 +201,9 @@ impl<'s, 'a> EpsilonSearch<'s, 'a> {
     }
 
     /// The ε that a crowd evaluated on the way is known to need.
-    fn learned(&self, proposition: &Proposition, found: &Found) -> f64 {
+    fn learned(&self, proposition: &Proposition, found: &CrowdValue) -> f64 {
         let worse = found.lower() > self.delta;
-        let known = if worse { proposition.question.growth.ln() * (1.0 - 1e-12) } else { 0.0 };
+        let known = if worse { proposition.request.growth.ln() * (1.0 - 1e-12) } else { 0.0 };
         // A crowd that is not worse may still be the worst one so far, at a smaller ε.
         if !self.crowds.view.is_two_classes() || found.upper() < 0.98 * self.delta {
             return known;
@@ -214,7 +219,7 @@ impl<'s, 'a> EpsilonSearch<'s, 'a> {
 
     /// The smaller of what was found and the bound by the privacy blanket, to a per mille. What is closed is at most that much above
     /// the true ε, so the blanket could not lower it by more.
-    fn at_most_blanket(&self, found: Found) -> Found {
+    fn at_most_blanket(&self, found: CrowdValue) -> CrowdValue {
         let blanket = |epsilon: f64| self.crowds.blanket(self.at(epsilon));
         let (lower, upper) = (found.lower(), found.upper());
         let closed = upper <= lower * (1.0 + CLOSED_EPSILON);
@@ -227,7 +232,7 @@ impl<'s, 'a> EpsilonSearch<'s, 'a> {
 }
 
 /// The crowd with the larger lower end. If that is the new one, its upper end covers the best so far, too.
-fn worse_of(best: Found, found: Found) -> Found {
+fn worse_of(best: CrowdValue, found: CrowdValue) -> CrowdValue {
     if found.lower() > best.lower() {
         return found.with_upper(found.upper().max(best.upper()));
     }
@@ -237,16 +242,16 @@ fn worse_of(best: Found, found: Found) -> Found {
 /// Raises the ε of a proposition, each time by a larger step.
 fn weaken(proposition: &mut Proposition) {
     proposition.step *= 2.0;
-    let weaker = proposition.question.growth.ln() * (1.0 + proposition.step) + 1e-6 * proposition.step;
-    proposition.question.growth = weaker.exp().min(proposition.trivial);
+    let weaker = proposition.request.growth.ln() * (1.0 + proposition.step) + 1e-6 * proposition.step;
+    proposition.request.growth = weaker.exp().min(proposition.trivial);
 }
 
 /// The margins to try, given how well the largest value found is known.
-fn margins(best: Enclosure) -> Vec<Margin> {
+fn margins(best: Enclosure) -> Vec<CertificateMargin> {
     let (lower, upper) = (best.lower(), best.upper());
     let apart = upper > (1.0 + CLOSED_EPSILON) * lower;
     let skipped = if upper > FAR_APART * lower { MARGINS.len() - 1 } else { usize::from(apart) };
-    let mut margins: Vec<Margin> = MARGINS.into_iter().skip(skipped).collect();
+    let mut margins: Vec<CertificateMargin> = MARGINS.into_iter().skip(skipped).collect();
     if skipped == 0 {
         // What is lost at the ends leaves less room for the certificate to close.
         margins[0].excess -= (upper / lower - 1.0).max(0.0);
@@ -257,26 +262,42 @@ fn margins(best: Enclosure) -> Vec<Margin> {
 impl Crowds<'_> {
     /// The ε at which a falling function of it reaches `delta`. Where the function is bounded by different views from below and
     /// from above, each side is solved for itself.
-    pub(super) fn solve(&self, delta: f64, largest: f64, function: &dyn Fn(f64, Ends) -> Found) -> Found {
+    pub(super) fn solve(
+        &self,
+        delta: f64,
+        largest: f64,
+        function: &dyn Fn(f64, WantedEnds) -> CrowdValue,
+    ) -> CrowdValue {
         if self.view.is_exact() {
-            return self.solve_one(delta, largest, None, &|epsilon| function(epsilon, Ends::Both));
+            return self.solve_one(delta, largest, None, &|epsilon| function(epsilon, WantedEnds::Both));
         }
-        let above = self.solve_one(delta, largest, None, &one_end(Ends::Upper, function)).upper();
+        let above = self.solve_one(delta, largest, None, &one_end(WantedEnds::Upper, function)).upper();
         self.solve_below(delta, above, function).with_upper(above)
     }
 
     /// The same from below alone; at `largest` the function is known to be at most `delta`.
-    pub(super) fn solve_below(&self, delta: f64, largest: f64, function: &dyn Fn(f64, Ends) -> Found) -> Found {
+    pub(super) fn solve_below(
+        &self,
+        delta: f64,
+        largest: f64,
+        function: &dyn Fn(f64, WantedEnds) -> CrowdValue,
+    ) -> CrowdValue {
         // If both ends are close, the root of the lower one is just below that of the upper one.
         let near = self.view.is_sharp().then_some(0.9995 * largest);
-        self.solve_one(delta, largest, near, &one_end(Ends::Lower, function))
+        self.solve_one(delta, largest, near, &one_end(WantedEnds::Lower, function))
     }
 
     /// The root of a function both of whose ends come from one view; the search starts at `near` if that is given.
-    fn solve_one(&self, delta: f64, largest: f64, near: Option<f64>, function: &dyn Fn(f64) -> Found) -> Found {
+    fn solve_one(
+        &self,
+        delta: f64,
+        largest: f64,
+        near: Option<f64>,
+        function: &dyn Fn(f64) -> CrowdValue,
+    ) -> CrowdValue {
         let first = function(0.0);
         if first.upper() <= delta {
-            return Found { value: Enclosure::ZERO, crowd: first.crowd };
+            return CrowdValue { value: Enclosure::ZERO, crowd: first.crowd };
         }
         let mut search = RootSearch::new(first, delta, largest);
         let mut guess = near.unwrap_or_else(|| first_guess(first.upper(), delta, largest));
@@ -288,7 +309,10 @@ impl Crowds<'_> {
             let found = function(guess);
             if !search.note(guess, found) {
                 let distance = 0.02 * relative_width(found.value);
-                return Found { value: around(guess, distance, search.root.ends(), delta, function), ..search.found() };
+                return CrowdValue {
+                    value: around(guess, distance, search.root.ends(), delta, function),
+                    ..search.found()
+                };
             }
             // Where the function is far from straight, halving is faster.
             guess = if round % 4 == 0 { search.root.middle() } else { search.root.guess() };
@@ -318,12 +342,12 @@ struct RootSearch {
 
 impl RootSearch {
     /// A search from zero, where the divergence is known, to `largest`.
-    fn new(at_zero: Found, delta: f64, largest: f64) -> Self {
+    fn new(at_zero: CrowdValue, delta: f64, largest: f64) -> Self {
         Self { root: FalsePosition::new(level(at_zero, delta), largest), delta, crowd: at_zero.crowd }
     }
 
     /// Notes on which side of the root an ε lies; returns whether its divergence is known well enough to tell.
-    fn note(&mut self, epsilon: f64, found: Found) -> bool {
+    fn note(&mut self, epsilon: f64, found: CrowdValue) -> bool {
         let level = level(found, self.delta);
         if found.upper() <= self.delta {
             self.root.lower_high(epsilon, level);
@@ -343,14 +367,14 @@ impl RootSearch {
         high - low <= tolerance * high
     }
 
-    fn found(&self) -> Found {
+    fn found(&self) -> CrowdValue {
         let (low, high) = self.root.ends();
-        Found { value: Enclosure::new(low, high), crowd: self.crowd }
+        CrowdValue { value: Enclosure::new(low, high), crowd: self.crowd }
     }
 }
 
 /// The logarithm of a divergence, from above, over δ: zero at the root.
-fn level(found: Found, delta: f64) -> f64 {
+fn level(found: CrowdValue, delta: f64) -> f64 {
     found.upper().ln() - delta.max(f64::MIN_POSITIVE).ln()
 }
 
@@ -370,11 +394,11 @@ pub(super) fn solve_from_above(delta: f64, range: (f64, f64), function: impl Fn(
 }
 
 /// The function with one of its ends in place of both.
-fn one_end(ends: Ends, function: &dyn Fn(f64, Ends) -> Found) -> impl Fn(f64) -> Found {
+fn one_end(ends: WantedEnds, function: &dyn Fn(f64, WantedEnds) -> CrowdValue) -> impl Fn(f64) -> CrowdValue {
     move |epsilon: f64| {
         let found = function(epsilon, ends);
-        let value = if ends == Ends::Upper { found.upper() } else { found.lower() };
-        Found { value: Enclosure::of_probability(value, value), ..found }
+        let value = if ends == WantedEnds::Upper { found.upper() } else { found.lower() };
+        CrowdValue { value: Enclosure::of_probability(value, value), ..found }
     }
 }
 
@@ -390,7 +414,7 @@ fn around(
     first: f64,
     (low, high): (f64, f64),
     delta: f64,
-    function: &dyn Fn(f64) -> Found,
+    function: &dyn Fn(f64) -> CrowdValue,
 ) -> Enclosure {
     let first = first.max(1e-11);
     let lower = first_decided(undecided, -first, low, |point| function(point).lower() > delta);

@@ -14,8 +14,8 @@ use crowds::Crowds;
 use epsilon::EpsilonSearch;
 use sweep::{Attained, Proposition};
 
-use super::claim::{CLOSED_DELTA, Found};
-use super::divergence::Question;
+use super::claim::{CLOSED_DELTA, CrowdValue};
+use super::divergence::DivergenceRequest;
 use super::views::ReducedView;
 use super::work::WorkLimit;
 use crate::certified::rounding::Enclosure;
@@ -23,17 +23,17 @@ use crate::progress::Progress;
 
 /// How far above the largest value found a certificate may be, and which share of the work that is left it may take.
 #[derive(Clone, Copy)]
-struct Margin {
+struct CertificateMargin {
     excess: f64,
     share: f64,
 }
 
 /// Looks for the worst crowd of one view.
-pub(crate) struct Search<'a> {
+pub(crate) struct CrowdSearch<'a> {
     crowds: Crowds<'a>,
 }
 
-impl<'a> Search<'a> {
+impl<'a> CrowdSearch<'a> {
     pub(crate) fn new(view: &'a ReducedView, owners: u64, limit: WorkLimit) -> Self {
         Self { crowds: Crowds::new(view, owners, limit) }
     }
@@ -50,17 +50,17 @@ impl<'a> Search<'a> {
     }
 
     /// The smallest δ that any ε reaches, with the crowd that shows it.
-    pub(crate) fn floor(&self) -> Found {
+    pub(crate) fn floor(&self) -> CrowdValue {
         self.crowds.floor()
     }
 
     /// δ at one ε over all crowds.
-    pub(crate) fn delta(&self, epsilon: f64) -> Found {
+    pub(crate) fn delta(&self, epsilon: f64) -> CrowdValue {
         delta_over_all_crowds(&self.crowds, epsilon)
     }
 
     /// ε at one δ over all crowds; none where δ is below the floor.
-    pub(crate) fn epsilon(&self, delta: f64) -> Option<Found> {
+    pub(crate) fn epsilon(&self, delta: f64) -> Option<CrowdValue> {
         Some(self.epsilon_search(delta)?.over_all_crowds())
     }
 
@@ -70,12 +70,12 @@ impl<'a> Search<'a> {
     }
 
     /// ε at one δ for the two crowds of one truth.
-    pub(crate) fn epsilon_of_ends(&self, delta: f64) -> Option<Found> {
+    pub(crate) fn epsilon_of_ends(&self, delta: f64) -> Option<CrowdValue> {
         Some(self.epsilon_search(delta)?.of_ends())
     }
 
     /// δ at one ε for the two crowds of one truth.
-    pub(crate) fn delta_of_ends(&self, epsilon: f64) -> Found {
+    pub(crate) fn delta_of_ends(&self, epsilon: f64) -> CrowdValue {
         self.crowds.beyond_all_ratios(epsilon).unwrap_or_else(|| self.crowds.ends_at_depth(epsilon).0)
     }
 
@@ -86,13 +86,13 @@ impl<'a> Search<'a> {
             return floor.value;
         }
         // Without enumeration, which is for the last digits.
-        let question = self.crowds.question(epsilon, Crowds::log_cut(delta, 14.0), delta);
-        let mut found = self.crowds.ends_by_formula(question);
+        let request = self.crowds.request(epsilon, Crowds::log_cut(delta, 14.0), delta);
+        let mut found = self.crowds.ends_by_formula(request);
         for &crowd in crowds.iter().filter(|_| self.crowds.view.is_exact_in_every_crowd()) {
             if found.lower() > delta {
                 break;
             }
-            found = found.larger(self.crowds.directly(crowd, self.crowds.rough_question(epsilon, delta)));
+            found = found.larger(self.crowds.directly(crowd, self.crowds.rough_request(epsilon, delta)));
         }
         found.value
     }
@@ -103,10 +103,10 @@ impl<'a> Search<'a> {
         if !self.crowds.view.is_exact_in_every_crowd() || self.crowds.beyond_all_ratios(epsilon).is_some() {
             return None;
         }
-        let question = self.crowds.rough_question(epsilon, delta);
-        let may_be_worse = |crowd: &u64| self.crowds.directly(*crowd, question.glance()).upper() > delta;
-        let worse = self.crowds.by_doubling().filter(may_be_worse).map(|crowd| self.crowds.directly(crowd, question));
-        let found = worse.reduce(Found::larger)?;
+        let request = self.crowds.rough_request(epsilon, delta);
+        let may_be_worse = |crowd: &u64| self.crowds.directly(*crowd, request.glance()).upper() > delta;
+        let worse = self.crowds.by_doubling().filter(may_be_worse).map(|crowd| self.crowds.directly(crowd, request));
+        let found = worse.reduce(CrowdValue::larger)?;
         (found.lower() > delta).then_some(found.crowd)
     }
 
@@ -119,63 +119,63 @@ impl<'a> Search<'a> {
 /// A certificate of a δ at most this much above the largest value found is looked for. The smallest margin is for two classes
 /// alone, where it costs little: what composes many releases reads δ at many ε, and an excess in all of them is an excess in the
 /// composed ε.
-const MARGINS: [Margin; 5] = [
-    Margin { excess: 4e-3, share: 0.3 },
-    Margin { excess: 0.045, share: 0.6 },
-    Margin { excess: 0.2, share: 0.5 },
-    Margin { excess: 0.8, share: 0.5 },
-    Margin { excess: 3.0, share: 1.0 },
+const MARGINS: [CertificateMargin; 5] = [
+    CertificateMargin { excess: 4e-3, share: 0.3 },
+    CertificateMargin { excess: 0.045, share: 0.6 },
+    CertificateMargin { excess: 0.2, share: 0.5 },
+    CertificateMargin { excess: 0.8, share: 0.5 },
+    CertificateMargin { excess: 3.0, share: 1.0 },
 ];
 /// Divergences below this are bounded, but not searched for their worst crowd.
 const NEGLIGIBLE: f64 = 1e-150;
 
 /// The largest divergence over all crowds, and the worst crowd found.
-fn delta_over_all_crowds(crowds: &Crowds<'_>, epsilon: f64) -> Found {
+fn delta_over_all_crowds(crowds: &Crowds<'_>, epsilon: f64) -> CrowdValue {
     if let Some(floor) = crowds.beyond_all_ratios(epsilon) {
         return floor;
     }
-    let (ends, question) = crowds.ends_at_depth(epsilon);
+    let (ends, request) = crowds.ends_at_depth(epsilon);
     if crowds.enumerable() {
-        return crowds.every_crowd(question);
+        return crowds.every_crowd(request);
     }
     if ends.upper() < NEGLIGIBLE {
-        let everywhere = crowds.half_crowd_bound(question).min(crowds.blanket(question));
+        let everywhere = crowds.half_crowd_bound(request).min(crowds.blanket(request));
         return ends.with_upper(everywhere.max(ends.upper()));
     }
-    let search = DeltaSearch { crowds, question };
+    let search = DeltaSearch { crowds, request };
     search.bounded(search.with_samples(ends))
 }
 
 /// The search for the δ of one ε.
 struct DeltaSearch<'s, 'a> {
     crowds: &'s Crowds<'a>,
-    question: Question,
+    request: DivergenceRequest,
 }
 
 impl DeltaSearch<'_, '_> {
     /// The worst of what was found and a few crowds of both truths. They are evaluated roughly; only one that may be the worst is
     /// worth its precise value.
-    fn with_samples(&self, best: Found) -> Found {
-        let glance = Question { goal: best.lower(), ..self.question }.glance();
-        let rough = self.crowds.samples(glance).into_iter().reduce(Found::larger);
+    fn with_samples(&self, best: CrowdValue) -> CrowdValue {
+        let glance = DivergenceRequest { goal: best.lower(), ..self.request }.glance();
+        let rough = self.crowds.samples(glance).into_iter().reduce(CrowdValue::larger);
         match rough.filter(|rough| rough.upper() > best.lower()) {
-            Some(worse) => best.larger(self.crowds.exactly(worse.crowd, self.question)),
+            Some(worse) => best.larger(self.crowds.exactly(worse.crowd, self.request)),
             None => best,
         }
     }
 
     /// The worst crowd found with an upper end that holds for all crowds.
-    fn bounded(&self, best: Found) -> Found {
+    fn bounded(&self, best: CrowdValue) -> CrowdValue {
         let (mut upper, attained) = self.certified(best);
         if upper > (1.0 + CLOSED_DELTA) * attained.value {
-            upper = upper.min(self.crowds.blanket(self.question).max(attained.value));
+            upper = upper.min(self.crowds.blanket(self.request).max(attained.value));
         }
-        Found { value: Enclosure::new(attained.value, upper.min(1.0)), crowd: attained.crowd }
+        CrowdValue { value: Enclosure::new(attained.value, upper.min(1.0)), crowd: attained.crowd }
     }
 
     /// The smallest bound that a sweep shows, and the largest value found on the way.
-    fn certified(&self, best: Found) -> (f64, Attained) {
-        let everywhere = self.crowds.half_crowd_bound(self.question);
+    fn certified(&self, best: CrowdValue) -> (f64, Attained) {
+        let everywhere = self.crowds.half_crowd_bound(self.request);
         let mut attained = Attained::by(best);
         for margin in self.margins(best.value) {
             self.crowds.work.allow(margin.share);
@@ -190,18 +190,23 @@ impl DeltaSearch<'_, '_> {
     }
 
     /// The margins to try, given how well the largest value found is known.
-    fn margins(&self, best: Enclosure) -> impl Iterator<Item = Margin> {
+    fn margins(&self, best: Enclosure) -> impl Iterator<Item = CertificateMargin> {
         let apart = best.upper() > (1.0 + CLOSED_DELTA) * best.lower();
         let skipped = if apart { 2 } else { usize::from(!self.crowds.view.is_two_classes()) };
         MARGINS.into_iter().skip(skipped)
     }
 
     /// The proposition that no crowd's divergence exceeds the largest value found by more than a margin.
-    fn proposition(&self, best: Enclosure, Margin { excess, share }: Margin, everywhere: f64) -> Proposition {
+    fn proposition(
+        &self,
+        best: Enclosure,
+        CertificateMargin { excess, share }: CertificateMargin,
+        everywhere: f64,
+    ) -> Proposition {
         // From the upper end: where the view is only bounded, the lower one is of another view.
         let found = best.upper();
         Proposition {
-            question: self.question,
+            request: self.request,
             limit: (found * (1.0 + excess)).min(everywhere),
             largest: found,
             base: best.lower(),

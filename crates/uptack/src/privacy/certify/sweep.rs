@@ -2,8 +2,8 @@
 
 use super::crowds::Crowds;
 use crate::certified::binomial::{Binomial, Coin, window};
-use crate::privacy::claim::Found;
-use crate::privacy::divergence::{Attempt, Question};
+use crate::privacy::claim::CrowdValue;
+use crate::privacy::divergence::{Attempt, DivergenceRequest};
 use crate::privacy::likelihood::Crowd;
 use crate::truth::Truth;
 
@@ -12,7 +12,7 @@ const EARLY: f64 = 0.3;
 
 /// What the sweep tries to show: at the question's ε no crowd has a divergence above `limit`; `largest` bounds all so far.
 pub(super) struct Proposition {
-    pub(super) question: Question,
+    pub(super) request: DivergenceRequest,
     pub(super) limit: f64,
     pub(super) largest: f64,
     /// The divergence at the crowds of one truth.
@@ -35,7 +35,7 @@ pub(super) struct Attained {
 
 impl Attained {
     /// The lower end of what was found.
-    pub(super) fn by(found: Found) -> Self {
+    pub(super) fn by(found: CrowdValue) -> Self {
         Self { value: found.lower(), crowd: found.crowd }
     }
 }
@@ -49,7 +49,7 @@ impl Crowds<'_> {
         proposition: &mut Proposition,
         attained: &mut Attained,
         weaken: impl Fn(&mut Proposition, f64),
-        learned: impl Fn(&Proposition, &Found) -> f64,
+        learned: impl Fn(&Proposition, &CrowdValue) -> f64,
     ) -> bool {
         let half = self.others / 2;
         // If the truths may be exchanged, one half stands for both.
@@ -82,17 +82,17 @@ impl Crowds<'_> {
         // The known owners alone are a bound for certain.
         let price = if crowd.size() > known.size() { rarely * proposition.everywhere } else { 0.0 };
         let goal = proposition.limit - price;
-        let question = Question { log_cut, goal, precision: proposition.precision(), ..proposition.question };
-        let attempt = self.attempt(crowd, question);
+        let request = DivergenceRequest { log_cut, goal, precision: proposition.precision(), ..proposition.request };
+        let attempt = self.attempt(crowd, request);
         (attempt.bound.largest() + price, attempt.guess.largest() + price)
     }
 
     /// A bound for all crowds of at least these owners.
-    fn attempt(&self, crowd: Crowd, question: Question) -> Attempt {
+    fn attempt(&self, crowd: Crowd, request: DivergenceRequest) -> Attempt {
         if self.view.is_exact_in_every_crowd() {
-            return Attempt::exact(self.view.both_truths(crowd, question, &self.work).upper());
+            return Attempt::exact(self.view.both_truths(crowd, request, &self.work).upper());
         }
-        self.view.bound(crowd, question, &self.work)
+        self.view.bound(crowd, request, &self.work)
     }
 
     /// The known owners, and how many owners of unknown truth draw from the law of one truth, except with probability `rarely`.
@@ -112,12 +112,12 @@ impl Crowds<'_> {
 impl Proposition {
     /// Whether it needs no proof.
     fn is_trivial(&self) -> bool {
-        self.question.growth >= self.trivial
+        self.request.growth >= self.trivial
     }
 
     /// The logarithm of what may be left out: a bound may be wrong by a hundred-thousandth of the limit.
     fn log_cut(&self) -> f64 {
-        self.question.log_cut.max(self.limit.max(1e-300).ln() - 13.0)
+        self.request.log_cut.max(self.limit.max(1e-300).ln() - 13.0)
     }
 
     /// A precision that leaves most of the room below the limit to the ranges.
@@ -135,7 +135,7 @@ struct Sweep<'s, 'a, W, L> {
     learned: L,
 }
 
-impl<W: Fn(&mut Proposition, f64), L: Fn(&Proposition, &Found) -> f64> Sweep<'_, '_, W, L> {
+impl<W: Fn(&mut Proposition, f64), L: Fn(&Proposition, &CrowdValue) -> f64> Sweep<'_, '_, W, L> {
     /// The crowds with at most `last` owners of one truth among the others, starting from none.
     fn half(&mut self, truth: Truth, last: u64) -> bool {
         let smallest = self.crowds.smallest_range();
@@ -185,7 +185,7 @@ impl<W: Fn(&mut Proposition, f64), L: Fn(&Proposition, &Found) -> f64> Sweep<'_,
         }
         for count in counts {
             let crowd = Crowd::oriented(truth, count, self.crowds.others - count);
-            let found = self.crowds.exactly(crowd.yes, self.proposition.question);
+            let found = self.crowds.exactly(crowd.yes, self.proposition.request);
             let value = (self.learned)(self.proposition, &found);
             if value > self.attained.value {
                 *self.attained = Attained { value, crowd: found.crowd };
@@ -211,8 +211,8 @@ pub(super) struct RangeWidth {
     /// By how much the logarithm grows with each crowd in the range.
     slope: Option<f64>,
     /// The levels of the last two ranges that held.
-    last: Option<Level>,
-    before: Option<Level>,
+    last: Option<RangeLevel>,
+    before: Option<RangeLevel>,
     /// The last range that failed.
     failed: Option<Failed>,
     /// The logarithm of what the method lost in the last range that held.
@@ -221,12 +221,12 @@ pub(super) struct RangeWidth {
 
 /// The level of a range that held.
 #[derive(Clone, Copy)]
-struct Level {
+struct RangeLevel {
     from: u64,
     level: f64,
 }
 
-impl Level {
+impl RangeLevel {
     /// By how much the level falls from one crowd to the next, up to a later range.
     fn drift_to(self, later: Self) -> f64 {
         if later.from <= self.from {
@@ -297,7 +297,7 @@ impl RangeWidth {
             self.failed = Some(Failed { from: tried.from, width: tried.width, logarithm });
             return level;
         }
-        (self.before, self.last) = (self.last, Some(Level { from: tried.from, level }));
+        (self.before, self.last) = (self.last, Some(RangeLevel { from: tried.from, level }));
         self.failed = None;
         level + (self.drift() * width).max(-2.0)
     }

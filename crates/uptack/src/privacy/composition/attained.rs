@@ -2,7 +2,7 @@
 //! value").
 
 use super::composed::Composition;
-use super::convolution::{Part, Tail, Window};
+use super::convolution::{CellRange, HockeyStickBounds, RepeatedQuery};
 use super::loss_distribution::LossDistribution;
 use crate::certified::root::half_octaves;
 use crate::certified::root::{Middle, bisect};
@@ -33,8 +33,9 @@ impl Attained {
     pub(in crate::privacy) fn new(pairs: &[(&PairLaw, u64)]) -> Option<Self> {
         let total: f64 = pairs.iter().map(|(_, times)| *times as f64).sum();
         let used = pairs.iter().filter(|(_, times)| *times > 0);
-        let pairs: Vec<Pair> =
-            used.map(|(law, times)| Pair { law: without_lowest(law, LEFT_OUT / total), times: *times }).collect();
+        let pairs: Vec<RepeatedPair> = used
+            .map(|(law, times)| RepeatedPair { law: without_lowest(law, LEFT_OUT / total), times: *times })
+            .collect();
         let rounded = on_finest_grid(&pairs)?;
         let residuals = pairs.iter().map(|pair| Residuals::new(pair, rounded.spacing())).collect();
         Some(Self { rounded, residuals })
@@ -87,25 +88,28 @@ impl Attained {
 }
 
 /// The law of one query under two neighbouring worlds, and how often it is repeated.
-struct Pair {
+struct RepeatedPair {
     law: PairLaw,
     times: u64,
 }
 
-impl Pair {
+impl RepeatedPair {
     /// The mean square of the finite losses.
     fn mean_square(&self) -> f64 {
         self.law.losses.iter().map(|(loss, mass)| loss * loss * mass).sum()
     }
 
     /// With losses rounded down to a grid.
-    fn rounded_down(&self, spacing: f64) -> Part {
-        Part { loss: LossDistribution::from_below(&self.law.losses, self.law.infinite, spacing), times: self.times }
+    fn rounded_down(&self, spacing: f64) -> RepeatedQuery {
+        RepeatedQuery {
+            loss: LossDistribution::from_below(&self.law.losses, self.law.infinite, spacing),
+            times: self.times,
+        }
     }
 }
 
 /// The pairs with their losses rounded down to the finest grid whose transform is not too long; none if all losses are zero.
-fn on_finest_grid(pairs: &[Pair]) -> Option<Composition> {
+fn on_finest_grid(pairs: &[RepeatedPair]) -> Option<Composition> {
     let mut spacing = finest_spacing(pairs)?;
     loop {
         if let Some(rounded) = on_grid(pairs, spacing) {
@@ -116,22 +120,22 @@ fn on_finest_grid(pairs: &[Pair]) -> Option<Composition> {
 }
 
 /// The spacing of the finest grid that is worth its time, a power of two; none if all losses are zero.
-fn finest_spacing(pairs: &[Pair]) -> Option<f64> {
-    let deviation = pairs.iter().map(Pair::mean_square).fold(0.0, f64::max).sqrt();
+fn finest_spacing(pairs: &[RepeatedPair]) -> Option<f64> {
+    let deviation = pairs.iter().map(RepeatedPair::mean_square).fold(0.0, f64::max).sqrt();
     let spacing = (deviation / CELLS_PER_DEVIATION).log2().floor().exp2();
     (spacing.is_finite() && spacing > 1e-12).then_some(spacing)
 }
 
 /// The pairs with their losses rounded down to a grid; none if their transform would be too long.
-fn on_grid(pairs: &[Pair], spacing: f64) -> Option<Composition> {
-    let parts: Vec<Part> = pairs.iter().map(|pair| pair.rounded_down(spacing)).collect();
+fn on_grid(pairs: &[RepeatedPair], spacing: f64) -> Option<Composition> {
+    let parts: Vec<RepeatedQuery> = pairs.iter().map(|pair| pair.rounded_down(spacing)).collect();
     let longest = parts.iter().map(|part| 2 * part.loss.half() + 1).max().unwrap_or(1);
-    let fits = longest <= LONGEST && Window::new(&parts, 0.0, spacing).length() <= LONGEST;
+    let fits = longest <= LONGEST && CellRange::new(&parts, 0.0, spacing).length() <= LONGEST;
     fits.then(|| Composition::on_grid(parts, spacing))
 }
 
 /// The largest ε up to `above` at which the tail is certainly above `delta`; zero if there is none.
-fn largest_above(tail: &Tail, delta: f64, above: f64) -> f64 {
+fn largest_above(tail: &HockeyStickBounds, delta: f64, above: f64) -> f64 {
     let close = |low: f64, high: f64| high - low <= 1e-5 * high || high <= 1e-9;
     bisect((0.0, above), Middle::Arithmetic, usize::MAX, close, |epsilon| tail.lower(epsilon) > delta).0
 }
@@ -145,7 +149,7 @@ struct Residuals {
 }
 
 impl Residuals {
-    fn new(pair: &Pair, spacing: f64) -> Self {
+    fn new(pair: &RepeatedPair, spacing: f64) -> Self {
         let residual = |loss: f64| loss - (loss / spacing).floor() * spacing;
         let atoms = pair.law.losses.iter().map(|(loss, mass)| (residual(*loss), *mass)).collect();
         Self { atoms, times: pair.times }

@@ -2,7 +2,8 @@
 //! holds" and "Ballots").
 
 use super::convolution::{
-    Part, Tail, Window, infinite_mass, log_moment, query_count, sum_over_queries, tilted_moments,
+    CellRange, HockeyStickBounds, RepeatedQuery, infinite_mass, log_moment, query_count, sum_over_queries,
+    tilted_moments,
 };
 use super::{Accuracy, LossDistribution, at_least_one, not_negative, open_probability};
 use crate::certified::root::{Middle, bisect};
@@ -25,7 +26,7 @@ const IMPROBABLE: f64 = 1e-3;
 /// a [`Filter`](super::Filter).
 #[derive(Debug, Clone)]
 pub struct FixedInAdvance {
-    parts: Vec<Part>,
+    parts: Vec<RepeatedQuery>,
 }
 
 impl FixedInAdvance {
@@ -36,7 +37,8 @@ impl FixedInAdvance {
 
     /// Different queries, each with its number of repetitions.
     pub fn new(queries: impl IntoIterator<Item = (LossDistribution, u64)>) -> Result<Self> {
-        let parts: Vec<Part> = queries.into_iter().map(|(loss, times)| Part { loss, times }).collect();
+        let parts: Vec<RepeatedQuery> =
+            queries.into_iter().map(|(loss, times)| RepeatedQuery { loss, times }).collect();
         at_least_one("the number of queries", parts.len() as u64)?;
         for part in &parts {
             at_least_one("the number of repetitions", part.times)?;
@@ -57,7 +59,7 @@ impl FixedInAdvance {
 /// lower end is not a lower bound of what any one of them gives away.
 #[derive(Debug, Clone)]
 pub struct Composition {
-    parts: Vec<Part>,
+    parts: Vec<RepeatedQuery>,
     spacing: f64,
 }
 
@@ -67,7 +69,7 @@ impl Composition {
         let mut parts = queries.parts;
         let mut spacing = common_spacing(&parts);
         coarsen(&mut parts, spacing);
-        while Window::new(&parts, 0.0, spacing).length() > LONGEST_TRANSFORM {
+        while CellRange::new(&parts, 0.0, spacing).length() > LONGEST_TRANSFORM {
             spacing *= 2.0;
             coarsen(&mut parts, spacing);
         }
@@ -75,7 +77,7 @@ impl Composition {
     }
 
     /// Queries that are on one grid already, as they are.
-    pub(super) fn on_grid(parts: Vec<Part>, spacing: f64) -> Self {
+    pub(super) fn on_grid(parts: Vec<RepeatedQuery>, spacing: f64) -> Self {
         Self { parts, spacing }
     }
 
@@ -85,7 +87,7 @@ impl Composition {
     }
 
     /// The tail of the composed measure, sharp around `epsilon`.
-    pub(super) fn tail_at(&self, epsilon: f64) -> Tail {
+    pub(super) fn tail_at(&self, epsilon: f64) -> HockeyStickBounds {
         self.tail(self.order_for(epsilon), epsilon)
     }
 
@@ -122,8 +124,8 @@ impl Composition {
 
     /// The least ε that a tail certifies, if one does, and the last tail made: the first is centred on Chernoff's guess, the second
     /// on what the first one found.
-    fn certified_epsilon(&self, delta: f64, floor: f64) -> (Tail, Option<f64>) {
-        let least = |tail: &Tail| least_epsilon(tail.top(), delta, |epsilon| tail.upper(epsilon));
+    fn certified_epsilon(&self, delta: f64, floor: f64) -> (HockeyStickBounds, Option<f64>) {
+        let least = |tail: &HockeyStickBounds| least_epsilon(tail.top(), delta, |epsilon| tail.upper(epsilon));
         let first = self.tail_at(self.chernoff((delta - floor).max(delta * 1e-9)));
         let Some(found) = least(&first) else { return (first, None) };
         let second = self.tail_at(found);
@@ -145,13 +147,13 @@ impl Composition {
     /// The loss of the only query, if it is asked once.
     fn single(&self) -> Option<&LossDistribution> {
         match &self.parts[..] {
-            [Part { loss, times: 1 }] => Some(loss),
+            [RepeatedQuery { loss, times: 1 }] => Some(loss),
             _ => None,
         }
     }
 
-    fn tail(&self, order: f64, focus: f64) -> Tail {
-        Tail::new(&self.parts, Window::new(&self.parts, order, self.spacing), focus)
+    fn tail(&self, order: f64, focus: f64) -> HockeyStickBounds {
+        HockeyStickBounds::new(&self.parts, CellRange::new(&self.parts, order, self.spacing), focus)
     }
 
     /// A tilt beyond one cell's worth gains nothing.
@@ -202,14 +204,14 @@ impl Composition {
     }
 
     /// A lower bound on δ: the probability `improbable` of being shifted further and the mass moved are subtracted.
-    fn lower_delta(&self, tail: &Tail, epsilon: f64, improbable: f64) -> f64 {
+    fn lower_delta(&self, tail: &HockeyStickBounds, epsilon: f64, improbable: f64) -> f64 {
         let log_inflation = sum_over_queries(&self.parts, |part| part.loss.inflation().ln());
         let moved = sum_over_queries(&self.parts, |part| part.loss.moved());
         let measured = tail.lower(epsilon + self.shift(improbable)) * (-log_inflation).exp() * (1.0 - 1e-12);
         (measured - (improbable + moved) * (1.0 + 1e-12)).max(0.0)
     }
 
-    fn lower_epsilon(&self, tail: &Tail, delta: f64) -> f64 {
+    fn lower_epsilon(&self, tail: &HockeyStickBounds, delta: f64) -> f64 {
         let above = |epsilon: f64| self.lower_delta(tail, epsilon, delta * IMPROBABLE) > delta;
         if !above(0.0) {
             return 0.0;
@@ -219,7 +221,7 @@ impl Composition {
 }
 
 /// The coarsest grid, a power of two times the finest of all parts, with enough cells for the usual deviation of one query.
-fn common_spacing(parts: &[Part]) -> f64 {
+fn common_spacing(parts: &[RepeatedQuery]) -> f64 {
     let wanted = usual_deviation(parts) / f64::from(Accuracy::CELLS_PER_DEVIATION);
     let mut spacing = parts.iter().map(|part| part.loss.spacing()).fold(f64::INFINITY, f64::min);
     while 2.0 * spacing <= wanted {
@@ -229,12 +231,12 @@ fn common_spacing(parts: &[Part]) -> f64 {
 }
 
 /// The root mean square of the deviations of all queries.
-fn usual_deviation(parts: &[Part]) -> f64 {
+fn usual_deviation(parts: &[RepeatedQuery]) -> f64 {
     (sum_over_queries(parts, |part| part.loss.deviation().powi(2)) / query_count(parts)).sqrt()
 }
 
 /// Puts all parts on a grid of at least this spacing.
-fn coarsen(parts: &mut [Part], spacing: f64) {
+fn coarsen(parts: &mut [RepeatedQuery], spacing: f64) {
     for part in parts {
         while part.loss.spacing() < spacing {
             part.loss = part.loss.coarsened();

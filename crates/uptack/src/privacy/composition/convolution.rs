@@ -19,12 +19,12 @@ const LARGEST_EXPONENT: f64 = 600.0;
 
 /// Identical queries of a composition: all parts lie on multiples of one spacing.
 #[derive(Debug, Clone)]
-pub(super) struct Part {
+pub(super) struct RepeatedQuery {
     pub(super) loss: LossDistribution,
     pub(super) times: u64,
 }
 
-impl Part {
+impl RepeatedQuery {
     /// The number of queries.
     pub(super) fn count(&self) -> f64 {
         self.times as f64
@@ -54,22 +54,22 @@ fn tilted(mass: f64, exponent: f64) -> f64 {
 }
 
 /// The number of all queries.
-pub(super) fn query_count(parts: &[Part]) -> f64 {
-    parts.iter().map(Part::count).sum()
+pub(super) fn query_count(parts: &[RepeatedQuery]) -> f64 {
+    parts.iter().map(RepeatedQuery::count).sum()
 }
 
 /// Σ of a value over all queries.
-pub(super) fn sum_over_queries(parts: &[Part], value: impl Fn(&Part) -> f64) -> f64 {
+pub(super) fn sum_over_queries(parts: &[RepeatedQuery], value: impl Fn(&RepeatedQuery) -> f64) -> f64 {
     parts.iter().map(|part| part.count() * value(part)).sum()
 }
 
 /// An upper bound of ln E\[e^(order·sum)\] over the finite losses of all parts.
-pub(super) fn log_moment(parts: &[Part], order: f64) -> f64 {
+pub(super) fn log_moment(parts: &[RepeatedQuery], order: f64) -> f64 {
     sum_over_queries(parts, |part| part.loss.log_moment(order))
 }
 
 /// Mean and deviation of the tilted sum; they choose windows and decide no claim.
-pub(super) fn tilted_moments(parts: &[Part], order: f64) -> (f64, f64) {
+pub(super) fn tilted_moments(parts: &[RepeatedQuery], order: f64) -> (f64, f64) {
     let (mut mean, mut variance) = (0.0, 0.0);
     for part in parts {
         let (own_mean, own_variance) = part.tilted_moments(order);
@@ -80,7 +80,7 @@ pub(super) fn tilted_moments(parts: &[Part], order: f64) -> (f64, f64) {
 }
 
 /// The mass of all paths on which at least one loss is infinite.
-pub(super) fn infinite_mass(parts: &[Part]) -> Enclosure {
+pub(super) fn infinite_mass(parts: &[RepeatedQuery]) -> Enclosure {
     let (mut log_finite, mut log_ratio, mut relative) = (0.0, 0.0, 16.0 * ELEMENTARY);
     for part in parts {
         let finite = part.loss.finite_mass();
@@ -97,7 +97,7 @@ pub(super) fn infinite_mass(parts: &[Part]) -> Enclosure {
 
 /// The cells of the sum that are represented, and a bound on the mass above them.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Window {
+pub(crate) struct CellRange {
     pub(super) bottom: i64,
     pub(super) top: i64,
     pub(super) above: f64,
@@ -105,11 +105,11 @@ pub(crate) struct Window {
     pub(super) spacing: f64,
 }
 
-impl Window {
+impl CellRange {
     /// All of the tilted sum but e^(−44) of it on either side.
-    pub(crate) fn new(parts: &[Part], order: f64, spacing: f64) -> Self {
+    pub(crate) fn new(parts: &[RepeatedQuery], order: f64, spacing: f64) -> Self {
         let (mean, deviation) = tilted_moments(parts, order);
-        let reach = sum_over_queries(parts, Part::reach);
+        let reach = sum_over_queries(parts, RepeatedQuery::reach);
         let chernoff = Chernoff::new(parts, order, (2.0 * OUTSIDE).sqrt() / deviation.max(spacing));
         let cell = |loss: f64| (loss / spacing).clamp(-1e15, 1e15);
         let top = cell(chernoff.top.min(reach).max(mean)).ceil() as i64;
@@ -160,7 +160,7 @@ struct Chernoff {
 
 impl Chernoff {
     /// `usual` is the best step of the order for a Gaussian; some octaves around it are tried.
-    fn new(parts: &[Part], order: f64, usual: f64) -> Self {
+    fn new(parts: &[RepeatedQuery], order: f64, usual: f64) -> Self {
         let base = log_moment(parts, order);
         let bound = |step: f64| (log_moment(parts, order + step) - base + OUTSIDE) / step;
         let mut best = Self { top: f64::INFINITY, bottom: f64::NEG_INFINITY, steep: order + usual };
@@ -176,7 +176,7 @@ impl Chernoff {
 }
 
 /// An upper bound of the mass of the sum above a loss, by Chernoff's bound at this order.
-fn mass_above(parts: &[Part], order: f64, loss: f64) -> f64 {
+fn mass_above(parts: &[RepeatedQuery], order: f64, loss: f64) -> f64 {
     let exponent = log_moment(parts, order) - order * loss * (1.0 - 4.0 * ROUNDOFF);
     up((exponent + 1e-9 * exponent.abs()).exp(), 4.0 * ELEMENTARY)
 }
@@ -185,7 +185,7 @@ fn mass_above(parts: &[Part], order: f64, loss: f64) -> f64 {
 const VANISHING: f64 = 650.0;
 
 /// The normalizers of a tilt and the rounding it costs.
-pub(super) struct Tilt {
+pub(super) struct LossTilt {
     order: f64,
     /// One for each part, as a logarithm.
     normalizers: Vec<f64>,
@@ -197,8 +197,8 @@ pub(super) struct Tilt {
     relative: f64,
 }
 
-impl Tilt {
-    pub(super) fn new(parts: &[Part], order: f64) -> Self {
+impl LossTilt {
+    pub(super) fn new(parts: &[RepeatedQuery], order: f64) -> Self {
         let normalizers: Vec<f64> = parts.iter().map(|part| part.loss.log_moment(order)).collect();
         let (mut log_total, mut log_size, mut relative) = (0.0, 0.0, 0.0);
         for (part, normalizer) in parts.iter().zip(&normalizers) {
@@ -210,22 +210,22 @@ impl Tilt {
     }
 
     /// What undoing the tilt relative to a reference multiplies all masses by, with the relative error of these many cells.
-    pub(super) fn scale(&self, window: &Window, reference: i64, cells: usize) -> Enclosure {
+    pub(super) fn scale(&self, window: &CellRange, reference: i64, cells: usize) -> Enclosure {
         let scale = (self.log_total - window.per_cell() * reference as f64).exp();
         Enclosure::within(scale, self.relative_error(window, cells))
     }
 
     /// The relative error of the masses of this many cells after the tilt is undone.
-    fn relative_error(&self, window: &Window, cells: usize) -> f64 {
+    fn relative_error(&self, window: &CellRange, cells: usize) -> f64 {
         let exponents = self.log_total.abs() + self.log_size + 2.0 * window.largest_exponent() + LARGEST_EXPONENT;
         let relative = self.relative + 4.0 * ROUNDOFF * exponents + 16.0 * ROUNDOFF * cells as f64 + 4.0 * ELEMENTARY;
         compounded(relative, 1.0)
     }
 
     /// The tilted law of the sum of all parts.
-    pub(super) fn convolve(&self, parts: &[Part], window: &Window) -> TiltedSum {
+    pub(super) fn convolve(&self, parts: &[RepeatedQuery], window: &CellRange) -> TiltedSum {
         let fourier = Fourier::new(window.length());
-        let mut product = Product::one(window.length());
+        let mut product = LossSpectrum::one(window.length());
         for (part, normalizer) in parts.iter().zip(&self.normalizers) {
             let mut weights = self.weights(part, *normalizer, window);
             let error = transform_error(&fourier, &weights);
@@ -236,7 +236,7 @@ impl Tilt {
     }
 
     /// The tilted masses of a part on the circle of a window's cells.
-    fn weights(&self, part: &Part, normalizer: f64, window: &Window) -> Vec<Complex> {
+    fn weights(&self, part: &RepeatedQuery, normalizer: f64, window: &CellRange) -> Vec<Complex> {
         let mut weights = vec![Complex::ZERO; window.length()];
         let length = weights.len() as i64;
         let stride = (part.loss.spacing() / window.spacing) as i64;
@@ -249,7 +249,7 @@ impl Tilt {
 }
 
 /// The relative error of the tilted weights of one query.
-fn weight_error(part: &Part, order: f64, normalizer: f64) -> f64 {
+fn weight_error(part: &RepeatedQuery, order: f64, normalizer: f64) -> f64 {
     let exponent = order * part.reach() + normalizer.abs();
     // What wraps around is added up cell by cell, one rounding each.
     let additions = 2.0 * part.loss.half() as f64;
@@ -271,7 +271,7 @@ pub(super) struct TiltedSum {
 
 impl TiltedSum {
     /// The masses of a window's cells with the tilt undone relative to a reference, from above and from below.
-    pub(super) fn untilted(&self, window: &Window, reference: i64) -> Vec<(f64, f64)> {
+    pub(super) fn untilted(&self, window: &CellRange, reference: i64) -> Vec<(f64, f64)> {
         let factor = |cell: i64| (-window.per_cell() * (cell - reference) as f64).exp();
         window.cells(reference).map(|cell| self.mass(cell, factor(cell))).collect()
     }
@@ -286,15 +286,15 @@ impl TiltedSum {
 }
 
 /// The spectrum of the sum at the first half of all frequencies; the second half is its mirror image.
-struct Product {
-    frequencies: Vec<Frequency>,
+struct LossSpectrum {
+    frequencies: Vec<SpectrumValue>,
     /// The length of the whole circle.
     length: usize,
 }
 
-impl Product {
+impl LossSpectrum {
     fn one(length: usize) -> Self {
-        Self { frequencies: vec![Frequency::ONE; length / 2 + 1], length }
+        Self { frequencies: vec![SpectrumValue::ONE; length / 2 + 1], length }
     }
 
     fn multiply(&mut self, spectrum: &[Complex], error: f64, times: u64) {
@@ -343,13 +343,13 @@ impl Product {
 
 /// The spectrum at one frequency: its value and the logarithms between which its magnitude may move.
 #[derive(Clone, Copy)]
-struct Frequency {
+struct SpectrumValue {
     value: Complex,
     log_low: f64,
     log_high: f64,
 }
 
-impl Frequency {
+impl SpectrumValue {
     const ONE: Self = Self { value: Complex::ONE, log_low: 0.0, log_high: 0.0 };
 
     /// Multiplies by a power of a value that may be off by `error`.
@@ -377,9 +377,9 @@ impl Frequency {
 
 /// The hockey-stick curve of the composed measure, as an upper and a lower bound.
 #[derive(Debug, Clone)]
-pub(crate) struct Tail {
-    upper: Curve,
-    lower: Curve,
+pub(crate) struct HockeyStickBounds {
+    upper: HockeyStickCurve,
+    lower: HockeyStickCurve,
     /// What both curves are multiplied by.
     scale: Enclosure,
     /// The mass above the represented losses, at most.
@@ -387,16 +387,16 @@ pub(crate) struct Tail {
     infinite: Enclosure,
 }
 
-impl Tail {
+impl HockeyStickBounds {
     /// Convolves; sharp for losses around `focus`.
-    pub(crate) fn new(parts: &[Part], window: Window, focus: f64) -> Self {
-        let tilt = Tilt::new(parts, window.order);
+    pub(crate) fn new(parts: &[RepeatedQuery], window: CellRange, focus: f64) -> Self {
+        let tilt = LossTilt::new(parts, window.order);
         let reference = window.cell_of(focus);
         let masses = tilt.convolve(parts, &window).untilted(&window, reference);
         let first = *window.cells(reference).start();
         Self {
-            upper: Curve::new(masses.iter().map(|mass| mass.0), first, window.spacing),
-            lower: Curve::new(masses.iter().map(|mass| mass.1), first, window.spacing),
+            upper: HockeyStickCurve::new(masses.iter().map(|mass| mass.0), first, window.spacing),
+            lower: HockeyStickCurve::new(masses.iter().map(|mass| mass.1), first, window.spacing),
             scale: tilt.scale(&window, reference, masses.len()),
             above: window.above,
             infinite: infinite_mass(parts),
@@ -425,7 +425,7 @@ impl Tail {
 
 /// The hockey-stick curve of masses on a grid.
 #[derive(Debug, Clone)]
-struct Curve {
+struct HockeyStickCurve {
     spacing: f64,
     /// The cell of the first knot.
     first: i64,
@@ -439,7 +439,7 @@ struct Knot {
     descent: f64,
 }
 
-impl Curve {
+impl HockeyStickCurve {
     /// The curve at every knot from the masses, from the top down; sums of positive terms only.
     fn new(masses: impl DoubleEndedIterator<Item = f64> + ExactSizeIterator, first: i64, spacing: f64) -> Self {
         let (shrink, growth) = ((-spacing).exp(), spacing.exp_m1());

@@ -97,18 +97,18 @@ impl Charge {
 /// # Ok::<(), uptack::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "Stored", into = "Stored")]
+#[serde(try_from = "StoredFilter", into = "StoredFilter")]
 pub struct Filter {
     epsilon: f64,
     delta: f64,
     /// Fixed when the filter is made and stored with it: sums at one order say nothing about another.
     orders: [f64; ORDERS],
-    spent: Spent,
+    spent: FilterTotals,
 }
 
 /// Everything that accumulates; it only ever grows.
 #[derive(Debug, Clone, PartialEq)]
-struct Spent {
+struct FilterTotals {
     queries: u64,
     /// The sum of the largest finite losses.
     largest: f64,
@@ -150,7 +150,7 @@ impl Receipt {
 /// Why a charge was refused; nothing was spent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Refusal {
+pub enum FilterRefusal {
     /// Neither an order nor the plain sum of losses has room for the charge.
     Losses,
     /// The masses at infinite loss would exceed their share of δ.
@@ -159,7 +159,7 @@ pub enum Refusal {
     Count,
 }
 
-impl std::fmt::Display for Refusal {
+impl std::fmt::Display for FilterRefusal {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str(match self {
             Self::Losses => "the privacy budget does not cover this query; nothing was spent",
@@ -169,19 +169,19 @@ impl std::fmt::Display for Refusal {
     }
 }
 
-impl std::error::Error for Refusal {}
+impl std::error::Error for FilterRefusal {}
 
 impl Filter {
     /// An unspent budget. δ = 0 admits pure charges only, by their plain sum.
     pub fn new(epsilon: f64, delta: f64) -> Result<Self> {
         let epsilon = not_negative("epsilon", epsilon)?;
         let delta = if delta == 0.0 { 0.0 } else { open_probability(delta)? };
-        let spent = Spent { queries: 0, largest: 0.0, infinite: 0.0, moments: [0.0; ORDERS] };
+        let spent = FilterTotals { queries: 0, largest: 0.0, infinite: 0.0, moments: [0.0; ORDERS] };
         Ok(Self { epsilon, delta, orders: orders_for(epsilon, delta), spent })
     }
 
     /// Spends the charge if the budget covers it whatever comes later, else changes nothing.
-    pub fn try_spend(&mut self, charge: &Charge) -> Result<Receipt, Refusal> {
+    pub fn try_spend(&mut self, charge: &Charge) -> Result<Receipt, FilterRefusal> {
         self.spent = self.after(charge)?;
         Ok(Receipt { number: self.spent.queries, queries: charge.times })
     }
@@ -217,19 +217,19 @@ impl Filter {
     }
 
     /// What will be spent after the charge, if the budget covers it.
-    fn after(&self, charge: &Charge) -> Result<Spent, Refusal> {
+    fn after(&self, charge: &Charge) -> Result<FilterTotals, FilterRefusal> {
         let after = self.spent.plus(charge, &self.orders)?;
         self.check(&after)?;
         Ok(after)
     }
 
-    fn check(&self, after: &Spent) -> Result<(), Refusal> {
+    fn check(&self, after: &FilterTotals) -> Result<(), FilterRefusal> {
         if after.infinite > self.infinite_room() {
-            return Err(Refusal::InfiniteLosses);
+            return Err(FilterRefusal::InfiniteLosses);
         }
         let mut by_order = self.orders.iter().zip(after.moments);
         let is_within = by_order.any(|(order, moment)| moment <= self.allotment(*order));
-        if is_within || after.largest <= self.epsilon { Ok(()) } else { Err(Refusal::Losses) }
+        if is_within || after.largest <= self.epsilon { Ok(()) } else { Err(FilterRefusal::Losses) }
     }
 
     fn infinite_room(&self) -> f64 {
@@ -249,11 +249,11 @@ impl Filter {
     }
 }
 
-impl Spent {
-    fn plus(&self, charge: &Charge, orders: &[f64; ORDERS]) -> Result<Self, Refusal> {
+impl FilterTotals {
+    fn plus(&self, charge: &Charge, orders: &[f64; ORDERS]) -> Result<Self, FilterRefusal> {
         let moment = |index: usize| add_up(self.moments[index], charge.log_moment(orders[index]));
         Ok(Self {
-            queries: self.queries.checked_add(charge.times).ok_or(Refusal::Count)?,
+            queries: self.queries.checked_add(charge.times).ok_or(FilterRefusal::Count)?,
             largest: add_up(self.largest, charge.largest()),
             infinite: add_up(self.infinite, charge.infinite()),
             moments: std::array::from_fn(moment),
@@ -288,7 +288,7 @@ fn pure_log_moment(epsilon: f64, order: f64) -> f64 {
 /// The form in which a filter is stored: numbers as decimal text, which reads back to the same bits in every format.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Stored {
+pub(super) struct StoredFilter {
     version: u32,
     epsilon: String,
     delta: String,
@@ -302,7 +302,7 @@ pub(super) struct Stored {
 /// The meaning of the stored sums: what the shares are. Another rule needs another number.
 const VERSION: u32 = 1;
 
-impl From<Filter> for Stored {
+impl From<Filter> for StoredFilter {
     fn from(filter: Filter) -> Self {
         let text = |number: f64| format!("{number:e}");
         Self {
@@ -318,10 +318,10 @@ impl From<Filter> for Stored {
     }
 }
 
-impl TryFrom<Stored> for Filter {
+impl TryFrom<StoredFilter> for Filter {
     type Error = String;
 
-    fn try_from(stored: Stored) -> Result<Self, String> {
+    fn try_from(stored: StoredFilter) -> Result<Self, String> {
         if stored.version != VERSION {
             return Err(format!("a privacy budget of version {} cannot be read; this is {VERSION}", stored.version));
         }
@@ -336,14 +336,14 @@ impl TryFrom<Stored> for Filter {
     }
 }
 
-impl Stored {
-    fn spent(&self) -> Result<Spent, String> {
+impl StoredFilter {
+    fn spent(&self) -> Result<FilterTotals, String> {
         let mut moments = [0.0; ORDERS];
         let (largest, infinite) = (number("largest", &self.largest)?, number("infinite", &self.infinite)?);
         for (moment, text) in moments.iter_mut().zip(&self.moments) {
             *moment = number("moments", text)?;
         }
-        Ok(Spent { queries: self.queries, largest, infinite, moments })
+        Ok(FilterTotals { queries: self.queries, largest, infinite, moments })
     }
 }
 
@@ -402,7 +402,7 @@ mod tests {
     fn a_refusal_spends_nothing_and_smaller_charges_still_pass() {
         let mut filter = Filter::new(1.0, 1e-6).unwrap();
         let before = filter.clone();
-        assert_eq!(filter.try_spend(&Charge::pure(5.0).unwrap()), Err(Refusal::Losses));
+        assert_eq!(filter.try_spend(&Charge::pure(5.0).unwrap()), Err(FilterRefusal::Losses));
         assert_eq!(filter, before);
         assert!(filter.covers(&Charge::pure(0.5).unwrap()));
         let receipt = filter.try_spend(&Charge::pure(0.5).unwrap()).unwrap();
@@ -417,9 +417,9 @@ mod tests {
         };
         let mut filter = Filter::new(1.0, 1e-6).unwrap();
         assert_eq!(spend_all(&mut filter, &Charge::dominated_by(loss(1e-7))), 2);
-        assert_eq!(filter.try_spend(&Charge::dominated_by(loss(1e-7))), Err(Refusal::InfiniteLosses));
+        assert_eq!(filter.try_spend(&Charge::dominated_by(loss(1e-7))), Err(FilterRefusal::InfiniteLosses));
         let mut none = Filter::new(1.0, 0.0).unwrap();
-        assert_eq!(none.try_spend(&Charge::dominated_by(loss(1e-12))), Err(Refusal::InfiniteLosses));
+        assert_eq!(none.try_spend(&Charge::dominated_by(loss(1e-12))), Err(FilterRefusal::InfiniteLosses));
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! and composition survive that. Whether the measure dominates is checked after it was built, from the masses
 //! as stored; nothing rests on how they were computed.
 
-use super::profile::{LARGEST_LOSS, ProfileCurve, Reader};
+use super::profile::{LARGEST_LOSS, ProfileCurve, ProfileReader};
 use super::{Profile, at_least_one, not_negative, open_probability};
 use crate::certified::rounding::{ELEMENTARY, ROUNDOFF, probability_up, up};
 use crate::{Error, Result};
@@ -63,7 +63,7 @@ impl LossDistribution {
     /// Reads the profile and connects the dots: between two knots the curve is replaced by its chord in e^ε.
     pub fn from_profile<P: Profile + ?Sized>(profile: &P, accuracy: Accuracy) -> Result<Self> {
         let negligible = accuracy.negligible()?;
-        let mut reader = Reader::new(profile);
+        let mut reader = ProfileReader::new(profile);
         let largest = reader.largest_loss(negligible)?;
         let finest = power_of_two_below(largest / Self::MOST_CELLS);
         let mut spacing = power_of_two_below(largest / 32.0);
@@ -196,7 +196,7 @@ impl LossDistribution {
         masses
     }
 
-    fn on_grid<P: Profile + ?Sized>(reader: &mut Reader<'_, P>, spacing: f64, half: usize) -> Result<Self> {
+    fn on_grid<P: Profile + ?Sized>(reader: &mut ProfileReader<'_, P>, spacing: f64, half: usize) -> Result<Self> {
         let curve = reader.curve(spacing, half)?;
         let infinite = curve.deltas[half];
         let mut loss = Self { spacing, masses: connect(&curve), infinite, inflation: 1.0, moved: 0.0 };

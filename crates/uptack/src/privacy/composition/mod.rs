@@ -40,7 +40,7 @@ mod profile;
 pub(super) mod repeated;
 
 pub use composed::{Ballot, Composition, FixedInAdvance};
-pub use filter::{Charge, Filter, Receipt, Refusal};
+pub use filter::{Charge, Filter, FilterRefusal, Receipt};
 pub use loss_distribution::{Accuracy, LossDistribution};
 pub use profile::{ApproximateProfile, LaplaceProfile, Profile, PureProfile};
 

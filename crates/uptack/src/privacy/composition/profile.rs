@@ -105,12 +105,12 @@ fn pure_delta(own: f64, epsilon: f64) -> f64 {
 pub(super) const LARGEST_LOSS: f64 = 128.0;
 
 /// Asks the profile, and never twice for the same ε.
-pub(super) struct Reader<'a, P: Profile + ?Sized> {
+pub(super) struct ProfileReader<'a, P: Profile + ?Sized> {
     profile: &'a P,
     known: BTreeMap<u64, f64>,
 }
 
-impl<'a, P: Profile + ?Sized> Reader<'a, P> {
+impl<'a, P: Profile + ?Sized> ProfileReader<'a, P> {
     pub(super) fn new(profile: &'a P) -> Self {
         Self { profile, known: BTreeMap::new() }
     }

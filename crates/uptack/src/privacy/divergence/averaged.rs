@@ -1,22 +1,22 @@
 //! Expectations of functions that fall with a binomial number (`docs/accounting.md`, "Telling").
 
-use super::{Divergences, Question};
+use super::{DivergenceRequest, Divergences};
 use crate::certified::binomial::{Binomial, window};
-use crate::certified::binomial_sum::{Counts, sum_of_two};
+use crate::certified::binomial_sum::{SumLaw, sum_of_two};
 use crate::certified::rounding::Enclosure;
-use crate::privacy::likelihood::{Bounds, Direction, PerDirection};
-use crate::privacy::work::Work;
+use crate::privacy::likelihood::{Direction, DirectionBounds, PerDirection};
+use crate::privacy::work::WorkBudget;
 
 /// An upper bound, and a guess at what it would be without the losses of the method.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Attempt {
-    pub(crate) bound: Bounds,
-    pub(crate) guess: Bounds,
+    pub(crate) bound: DirectionBounds,
+    pub(crate) guess: DirectionBounds,
 }
 
 impl Attempt {
     /// A value that could not be bounded any better.
-    pub(crate) fn exact(value: Bounds) -> Self {
+    pub(crate) fn exact(value: DirectionBounds) -> Self {
         Self { bound: value, guess: value }
     }
 }
@@ -28,16 +28,21 @@ const MOST_BLOCKS: f64 = 40.0;
 pub(crate) struct Falling {
     pub(crate) law: Binomial,
     /// The values at the mean.
-    pub(crate) center: Bounds,
+    pub(crate) center: DirectionBounds,
     /// Bounds for all numbers.
-    pub(crate) everywhere: Bounds,
+    pub(crate) everywhere: DirectionBounds,
     /// What the bounds should not exceed.
-    pub(crate) goals: Bounds,
+    pub(crate) goals: DirectionBounds,
 }
 
 impl Falling {
     /// The expectations from above: as close as the goals need it, if that is within reach.
-    pub(crate) fn expected(&self, log_cut: f64, work: &Work, function: impl Fn(u64) -> Bounds) -> Bounds {
+    pub(crate) fn expected(
+        &self,
+        log_cut: f64,
+        work: &WorkBudget,
+        function: impl Fn(u64) -> DirectionBounds,
+    ) -> DirectionBounds {
         let (single, distance) = self.at_a_rare_number(log_cut, &function);
         if self.reached(single) {
             return single;
@@ -48,7 +53,7 @@ impl Falling {
         let mut best = single;
         let mut fineness = self.first_fineness(single, distance, law.deviation);
         while law.blocks_at(fineness) <= MOST_BLOCKS && !work.exhausted() {
-            let blocks = Blocks::of(&law, fineness);
+            let blocks = NumberBlocks::of(&law, fineness);
             let finer = blocks.expectation(&enclosed).upper();
             best = best.min(finer);
             if self.reached(best) || blocks.are_single() {
@@ -60,7 +65,7 @@ impl Falling {
     }
 
     /// How many blocks per standard deviation to start with, if the function rises to `single` over `distance`.
-    fn first_fineness(&self, single: Bounds, distance: f64, deviation: f64) -> f64 {
+    fn first_fineness(&self, single: DirectionBounds, distance: f64, deviation: f64) -> f64 {
         let slope = self.worst(single) / distance.max(1.0);
         // The loss is about that of half a block.
         let first = 0.6 * deviation * slope / self.worst(self.goals);
@@ -68,13 +73,13 @@ impl Falling {
     }
 
     /// By which factor to refine blocks that gave these bounds.
-    fn refinement(&self, bounds: Bounds) -> f64 {
+    fn refinement(&self, bounds: DirectionBounds) -> f64 {
         let factor = 1.2 * self.worst(bounds) / self.worst(self.goals);
         if factor.is_finite() { factor.clamp(1.4, 8.0) } else { 2.0 }
     }
 
     /// A bound from the value at one number, below which the binomial rarely falls, and how far that number is from the mean.
-    fn at_a_rare_number(&self, log_cut: f64, function: &impl Fn(u64) -> Bounds) -> (Bounds, f64) {
+    fn at_a_rare_number(&self, log_cut: f64, function: &impl Fn(u64) -> DirectionBounds) -> (DirectionBounds, f64) {
         let rarely = self.how_rarely().clamp(log_cut.exp(), 0.05);
         let (number, _) = window(&[self.law], rarely.ln());
         let values = function(number);
@@ -88,12 +93,12 @@ impl Falling {
         share.yes_over_no.min(share.no_over_yes)
     }
 
-    fn reached(&self, values: Bounds) -> bool {
+    fn reached(&self, values: DirectionBounds) -> bool {
         values.with(self.goals, |value, goal| value <= goal).iter().all(|reached| *reached)
     }
 
     /// The largest logarithm of the values over those at the mean, where the values matter.
-    fn worst(&self, values: Bounds) -> f64 {
+    fn worst(&self, values: DirectionBounds) -> f64 {
         let matters = |direction: &Direction| self.center[*direction] > 1e-3 * self.center[direction.opposite()];
         let logarithm = |direction: Direction| (values[direction] / self.center[direction]).ln();
         Direction::BOTH.into_iter().filter(matters).map(logarithm).fold(0.0, f64::max)
@@ -102,7 +107,7 @@ impl Falling {
 
 /// The law of a binomial number but for mass of e^`log_cut` on either side, and its standard deviation.
 struct CutLaw {
-    counts: Counts,
+    counts: SumLaw,
     deviation: f64,
     /// The mass that is left out on either side at most.
     cut: f64,
@@ -130,7 +135,7 @@ impl CutLaw {
 }
 
 /// Blocks of a random number: the smallest number of each (and the largest of all), and how likely each block is.
-struct Blocks {
+struct NumberBlocks {
     starts: Vec<u64>,
     probability: Vec<f64>,
     error: f64,
@@ -142,7 +147,7 @@ struct Blocks {
 const CLOSE: f64 = 1.003;
 const FINEST: f64 = 128.0;
 
-impl Blocks {
+impl NumberBlocks {
     /// Blocks for which probability times width is about the same, `fineness` to a standard deviation in the middle.
     fn of(CutLaw { counts, deviation, cut }: &CutLaw, fineness: f64) -> Self {
         let most = deviation / (2.5 * fineness * fineness);
@@ -205,17 +210,17 @@ impl Blocks {
 /// The expectation of falling functions of a binomial number, with ends that are close to each other.
 pub(crate) fn expected(
     law: Binomial,
-    question: Question,
-    work: &Work,
+    request: DivergenceRequest,
+    work: &WorkBudget,
     function: impl Fn(u64) -> Divergences,
 ) -> Divergences {
-    let law = CutLaw::new(law, question.log_cut);
-    let near = CLOSE.max(1.0 + question.precision);
+    let law = CutLaw::new(law, request.log_cut);
+    let near = CLOSE.max(1.0 + request.precision);
     // Few numbers are taken one by one, which is exact.
     let mut fineness = if law.counts.probability.len() <= 64 { f64::INFINITY } else { 2.0 };
     loop {
         work.spend(law.counts.steps);
-        let values = Blocks::of(&law, fineness).expectation(&function);
+        let values = NumberBlocks::of(&law, fineness).expectation(&function);
         // Wide ends are sound; a stranger's card must not cost more than was allowed for it.
         if law.is_close_enough(values, near, fineness) || fineness >= FINEST || work.exhausted() {
             return values;

@@ -28,9 +28,9 @@ pub(crate) use averaged::Attempt;
 use many_classes::{Fineness, PairLaw, refined};
 use outcome::OutcomeBounds;
 
-use super::likelihood::{Bounds, Crowd, OneTruth, PerDirection, WeightedClass};
-use super::views::{DetailedOutcome, Outcome, ReducedView};
-use super::work::Work;
+use super::likelihood::{Crowd, DirectionBounds, OneTruth, PerDirection, WeightedClass};
+use super::views::{DetailedOutcome, ReducedView, TargetOutcome};
+use super::work::WorkBudget;
 use crate::certified::rounding::Enclosure;
 
 impl ReducedView {
@@ -55,55 +55,55 @@ impl ReducedView {
     }
 
     /// A crowd of one truth, in both directions. The upper end bounds the view, the lower end what the tallies show.
-    pub(crate) fn one_truth(&self, crowd: OneTruth, question: Question, work: &Work) -> Divergences {
+    pub(crate) fn one_truth(&self, crowd: OneTruth, request: DivergenceRequest, work: &WorkBudget) -> Divergences {
         if self.noise.is_some() {
-            return self.both_truths(crowd.into(), question, work);
+            return self.both_truths(crowd.into(), request, work);
         }
         if self.is_exact() {
-            return outcomes_in_one_truth(&self.above, crowd, question, work);
+            return outcomes_in_one_truth(&self.above, crowd, request, work);
         }
-        let lower = self.one_truth_from_below(crowd, question, work);
-        let upper = self.one_truth_from_above(crowd, question, work);
+        let lower = self.one_truth_from_below(crowd, request, work);
+        let upper = self.one_truth_from_above(crowd, request, work);
         lower.with(upper, |lower, upper| Enclosure::of_probability(lower.min(upper), upper))
     }
 
     /// The lower ends of a crowd of one truth: by the best tests where there are many classes, else the most that a coarser view
     /// shows.
-    fn one_truth_from_below(&self, crowd: OneTruth, question: Question, work: &Work) -> Bounds {
-        if question.ends == Ends::Upper {
+    fn one_truth_from_below(&self, crowd: OneTruth, request: DivergenceRequest, work: &WorkBudget) -> DirectionBounds {
+        if request.ends == WantedEnds::Upper {
             return PerDirection::both(0.0);
         }
-        let tests = if self.needs_sums() { self.best_tests(crowd.into(), question, work) } else { None };
-        tests.unwrap_or_else(|| self.most_of_coarser_views(crowd, question, work))
+        let tests = if self.needs_sums() { self.best_tests(crowd.into(), request, work) } else { None };
+        tests.unwrap_or_else(|| self.most_of_coarser_views(crowd, request, work))
     }
 
     /// The most that any of the coarser views shows in a crowd of one truth.
-    fn most_of_coarser_views(&self, crowd: OneTruth, question: Question, work: &Work) -> Bounds {
-        let shown = self.below.iter().map(|outcomes| outcomes_in_one_truth(outcomes, crowd, question, work));
+    fn most_of_coarser_views(&self, crowd: OneTruth, request: DivergenceRequest, work: &WorkBudget) -> DirectionBounds {
+        let shown = self.below.iter().map(|outcomes| outcomes_in_one_truth(outcomes, crowd, request, work));
         shown.fold(PerDirection::both(0.0), |most, value| most.with(value, |most, value| most.max(value.lower())))
     }
 
     /// The upper ends of a crowd of one truth.
-    fn one_truth_from_above(&self, crowd: OneTruth, question: Question, work: &Work) -> Bounds {
-        match question.ends {
-            Ends::Lower => PerDirection::both(1.0),
-            _ if !self.needs_sums() => outcomes_in_one_truth(&self.above, crowd, question, work).upper(),
-            _ => self.sums_of_scores(crowd.into(), question, Fineness::for_one_truth(crowd.owners), work),
+    fn one_truth_from_above(&self, crowd: OneTruth, request: DivergenceRequest, work: &WorkBudget) -> DirectionBounds {
+        match request.ends {
+            WantedEnds::Lower => PerDirection::both(1.0),
+            _ if !self.needs_sums() => outcomes_in_one_truth(&self.above, crowd, request, work).upper(),
+            _ => self.sums_of_scores(crowd.into(), request, Fineness::for_one_truth(crowd.owners), work),
         }
     }
 
     /// A crowd of both truths, in both directions, exactly; only for [`ReducedView::is_exact_in_every_crowd`].
-    pub(crate) fn both_truths(&self, crowd: Crowd, question: Question, work: &Work) -> Divergences {
-        let value = |outcome: &Outcome| match &self.noise {
-            Some(noise) => two_classes::noisy_divergence(outcome, noise, crowd, question, work),
-            None => outcome.both_truths(crowd, question, work),
+    pub(crate) fn both_truths(&self, crowd: Crowd, request: DivergenceRequest, work: &WorkBudget) -> Divergences {
+        let value = |outcome: &TargetOutcome| match &self.noise {
+            Some(noise) => two_classes::noisy_divergence(outcome, noise, crowd, request, work),
+            None => outcome.both_truths(crowd, request, work),
         };
         PerDirection::sum(self.above.iter().map(value))
     }
 
     /// What a crowd shows of the target in both directions, from below. There are several laws where the tallies are only known
     /// to show several coarser views.
-    pub(crate) fn pair_laws(&self, crowd: Crowd, work: &Work) -> Vec<PerDirection<PairLaw>> {
+    pub(crate) fn pair_laws(&self, crowd: Crowd, work: &WorkBudget) -> Vec<PerDirection<PairLaw>> {
         match &self.noise {
             Some(noise) => {
                 self.above.iter().map(|outcome| two_classes::noisy_pair_laws(outcome, noise, crowd, work)).collect()
@@ -114,49 +114,55 @@ impl ReducedView {
 
     /// A crowd of at least these owners, in both directions, from above. The bound is trivial where a guess shows that the
     /// question's goal is out of reach.
-    pub(crate) fn bound(&self, crowd: Crowd, question: Question, work: &Work) -> Attempt {
+    pub(crate) fn bound(&self, crowd: Crowd, request: DivergenceRequest, work: &WorkBudget) -> Attempt {
         if !self.has_few_classes() {
-            let bound = |fineness| self.sums_of_scores(crowd, question, fineness, work);
-            return Attempt::exact(refined(crowd.size(), question.goal, work, bound));
+            let bound = |fineness| self.sums_of_scores(crowd, request, fineness, work);
+            return Attempt::exact(refined(crowd.size(), request.goal, work, bound));
         }
-        self.bound_by_outcomes(crowd, question, work)
+        self.bound_by_outcomes(crowd, request, work)
     }
 
     /// The same for few classes, where each outcome is bounded by itself.
-    fn bound_by_outcomes(&self, crowd: Crowd, question: Question, work: &Work) -> Attempt {
-        let outcomes = OutcomeBounds::new(&self.above, crowd, question, work);
+    fn bound_by_outcomes(&self, crowd: Crowd, request: DivergenceRequest, work: &WorkBudget) -> Attempt {
+        let outcomes = OutcomeBounds::new(&self.above, crowd, request, work);
         let guess = outcomes.guess();
-        if guess.largest() > question.goal {
+        if guess.largest() > request.goal {
             return Attempt { bound: PerDirection::both(1.0), guess };
         }
-        Attempt { bound: outcomes.bound(question, work), guess }
+        Attempt { bound: outcomes.bound(request, work), guess }
     }
 
     /// A bound for every crowd of `others` owners at once: the privacy blanket.
-    pub(crate) fn blanket(&self, others: u64, question: Question, work: &Work) -> f64 {
+    pub(crate) fn blanket(&self, others: u64, request: DivergenceRequest, work: &WorkBudget) -> f64 {
         let fineness = Fineness::for_one_truth(others);
-        let bounds = self.sum_over_outcomes(question.growth, |classes| {
-            many_classes::blanket(classes, others + 1, question.log_cut, fineness, work)
+        let bounds = self.sum_over_outcomes(request.growth, |classes| {
+            many_classes::blanket(classes, others + 1, request.log_cut, fineness, work)
         });
         bounds.largest()
     }
 
     /// A crowd by sums of scores, from above.
-    fn sums_of_scores(&self, crowd: Crowd, question: Question, fineness: Fineness, work: &Work) -> Bounds {
-        self.sum_over_outcomes(question.growth, |classes| {
-            many_classes::upper(classes, crowd, question.log_cut, fineness, work)
+    fn sums_of_scores(
+        &self,
+        crowd: Crowd,
+        request: DivergenceRequest,
+        fineness: Fineness,
+        work: &WorkBudget,
+    ) -> DirectionBounds {
+        self.sum_over_outcomes(request.growth, |classes| {
+            many_classes::upper(classes, crowd, request.log_cut, fineness, work)
         })
     }
 
     /// A crowd by the best tests on sums of scores, from below; none where the tallies do not determine the cells.
-    fn best_tests(&self, crowd: Crowd, question: Question, work: &Work) -> Option<Bounds> {
-        let below = |classes: &[WeightedClass]| many_classes::lower(classes, crowd, question.log_cut, work);
-        let values = self.is_determined().then(|| self.sum_over_outcomes(question.growth, below))?;
+    fn best_tests(&self, crowd: Crowd, request: DivergenceRequest, work: &WorkBudget) -> Option<DirectionBounds> {
+        let below = |classes: &[WeightedClass]| many_classes::lower(classes, crowd, request.log_cut, work);
+        let values = self.is_determined().then(|| self.sum_over_outcomes(request.growth, below))?;
         Some(values.map(|value| (value * (1.0 - 1e-13)).max(0.0)))
     }
 
     /// The sum over the outcomes of a function of all their classes, in both directions.
-    fn sum_over_outcomes(&self, growth: f64, function: impl Fn(&[WeightedClass]) -> f64) -> Bounds {
+    fn sum_over_outcomes(&self, growth: f64, function: impl Fn(&[WeightedClass]) -> f64) -> DirectionBounds {
         PerDirection::each(|direction| {
             let value = |outcome: &DetailedOutcome| function(&outcome.weighted(direction, growth));
             self.detail.iter().map(value).sum::<f64>() * (1.0 + 1e-14)
@@ -165,8 +171,13 @@ impl ReducedView {
 }
 
 /// The sum over some outcomes in a crowd of one truth, in both directions.
-fn outcomes_in_one_truth(outcomes: &[Outcome], crowd: OneTruth, question: Question, work: &Work) -> Divergences {
-    PerDirection::sum(outcomes.iter().map(|outcome| outcome.one_truth(crowd, question, work)))
+fn outcomes_in_one_truth(
+    outcomes: &[TargetOutcome],
+    crowd: OneTruth,
+    request: DivergenceRequest,
+    work: &WorkBudget,
+) -> Divergences {
+    PerDirection::sum(outcomes.iter().map(|outcome| outcome.one_truth(crowd, request, work)))
 }
 
 /// What is answered: the divergence in each direction.
@@ -175,12 +186,12 @@ pub(crate) type Divergences = PerDirection<Enclosure>;
 /// Asks for the divergence at e^ε = `growth`, leaving out mass of at most e^`log_cut`. Bounds need not be sharp far below
 /// `goal`, and above it need not be more precise than `precision`, relatively.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Question {
+pub(crate) struct DivergenceRequest {
     pub(crate) growth: f64,
     pub(crate) log_cut: f64,
     pub(crate) goal: f64,
     pub(crate) precision: f64,
-    pub(crate) ends: Ends,
+    pub(crate) ends: WantedEnds,
 }
 
 /// The precision of a glance. With a larger one, a glance costs less but decides less often.
@@ -188,16 +199,16 @@ const GLANCE: f64 = 0.25;
 
 /// Which ends of an enclosure are asked for. Where both come from one computation, both are given in any case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ends {
+pub(crate) enum WantedEnds {
     Both,
     Upper,
     Lower,
 }
 
-impl Question {
+impl DivergenceRequest {
     /// A question at one ε, with a precision that is enough for a value by itself.
     pub(crate) fn new(epsilon: f64, log_cut: f64, goal: f64) -> Self {
-        Self { growth: epsilon.exp(), log_cut, goal, precision: 1e-4, ends: Ends::Both }
+        Self { growth: epsilon.exp(), log_cut, goal, precision: 1e-4, ends: WantedEnds::Both }
     }
 
     /// How far an answer of about `value` may be off: the precision of it or of the goal, whichever is larger.

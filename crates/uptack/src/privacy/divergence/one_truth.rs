@@ -5,11 +5,11 @@
 //! are carried along from one b to the next: as b falls, the number k of remaining owners grows and the threshold t(b) does not,
 //! and every update adds something positive.
 
-use crate::certified::binomial::{Binomial, Coin, Tail, real, window};
+use crate::certified::binomial::{Binomial, BinomialTail, Coin, real, window};
 use crate::certified::rounding::Enclosure;
 use crate::certified::rounding::ROUNDOFF;
 use crate::privacy::likelihood::Weight;
-use crate::privacy::work::Work;
+use crate::privacy::work::WorkBudget;
 
 /// A class: the target's weight w in it, and the probability q of an owner of the crowd's truth.
 #[derive(Clone, Copy)]
@@ -36,7 +36,7 @@ impl OneTruthClass {
 }
 
 /// Σ over histograms of (first − e^ε·second)₊, where the crowd's probabilities sum to one.
-pub(crate) fn divergence(classes: &[OneTruthClass], others: u64, log_cut: f64, work: &Work) -> Enclosure {
+pub(crate) fn divergence(classes: &[OneTruthClass], others: u64, log_cut: f64, work: &WorkBudget) -> Enclosure {
     let (reached, alone): (Vec<OneTruthClass>, Vec<OneTruthClass>) =
         classes.iter().partition(|class| class.crowd != 0.0 && others != 0);
     // A class that the crowd does not reach shows the target by itself.
@@ -45,7 +45,7 @@ pub(crate) fn divergence(classes: &[OneTruthClass], others: u64, log_cut: f64, w
 }
 
 /// The same over the classes that the crowd reaches.
-fn where_reached(mut classes: Vec<OneTruthClass>, others: u64, log_cut: f64, work: &Work) -> Enclosure {
+fn where_reached(mut classes: Vec<OneTruthClass>, others: u64, log_cut: f64, work: &WorkBudget) -> Enclosure {
     classes.sort_by(|a, b| b.score().total_cmp(&a.score()));
     match classes[..] {
         [] => Enclosure::ZERO,
@@ -58,37 +58,37 @@ fn where_reached(mut classes: Vec<OneTruthClass>, others: u64, log_cut: f64, wor
 
 /// How the owners, the target among them, are split: how many are in the outer class (b), and how many in the other two (k).
 #[derive(Clone, Copy)]
-struct Row {
+struct OwnerSplit {
     outer: u64,
     inner: u64,
 }
 
 /// S = Σ x_c·h_c as a function of the row and the count of the highest class, in which it is linear.
-struct Score {
+struct LinearScore {
     outer: f64,
     low: f64,
     high: f64,
 }
 
-impl Score {
+impl LinearScore {
     #[inline]
-    fn at(&self, Row { outer, inner }: Row, count: u64) -> f64 {
+    fn at(&self, OwnerSplit { outer, inner }: OwnerSplit, count: u64) -> f64 {
         self.outer * real(outer) + self.low * real(inner - count) + self.high * real(count)
     }
 }
 
 /// Sums what the rows contribute, along with the same sum without cancellation, which scales the rounding error.
-struct Sum {
-    score: Score,
-    magnitude: Score,
+struct RowSum {
+    score: LinearScore,
+    magnitude: LinearScore,
     value: f64,
     absolute: f64,
     error: f64,
 }
 
-impl Sum {
+impl RowSum {
     fn new(outer: Option<OneTruthClass>, high: OneTruthClass, low: OneTruthClass) -> Self {
-        let score = |of: fn(&OneTruthClass) -> f64| Score {
+        let score = |of: fn(&OneTruthClass) -> f64| LinearScore {
             outer: outer.as_ref().map_or(0.0, of),
             low: of(&low),
             high: of(&high),
@@ -100,13 +100,13 @@ impl Sum {
     /// Whether the score is positive, or so close to zero that rounding may hide that it is: what is counted in excess is within
     /// the error.
     #[inline]
-    fn positive(&self, row: Row, count: u64) -> bool {
+    fn positive(&self, row: OwnerSplit, count: u64) -> bool {
         let slack = 16.0 * ROUNDOFF * self.magnitude.at(row, count);
         self.score.at(row, count) > -slack
     }
 
     /// t: the smallest count with a positive score, one more than `row.inner` if there is none.
-    fn threshold(&self, row: Row) -> u64 {
+    fn threshold(&self, row: OwnerSplit) -> u64 {
         if !self.positive(row, row.inner) {
             return row.inner + 1;
         }
@@ -123,7 +123,7 @@ impl Sum {
     }
 
     /// The same where it is known to be at most `previous`, and is probably near it.
-    fn threshold_below(&self, row: Row, previous: u64) -> u64 {
+    fn threshold_below(&self, row: OwnerSplit, previous: u64) -> u64 {
         if previous == 0 && self.positive(row, 0) {
             return 0;
         }
@@ -137,7 +137,7 @@ impl Sum {
     }
 
     /// Adds E[S₊ | b] = S(t)·T_k(t) + (x₁ − x₂)·U_k(t), times the probability of the row.
-    fn add(&mut self, probability: f64, row: Row, threshold: u64, tail: &Tail) {
+    fn add(&mut self, probability: f64, row: OwnerSplit, threshold: u64, tail: &BinomialTail) {
         let slope = self.score.high - self.score.low;
         let value = probability * (self.score.at(row, threshold).max(0.0) * tail.mass + slope * tail.excess);
         let steep = (self.magnitude.high - self.magnitude.low).max(0.0);
@@ -148,8 +148,8 @@ impl Sum {
     }
 
     /// Adds all rows of the window; returns the relative error of their probabilities.
-    fn add_rows(&mut self, windows: &Windows, work: &Work) -> f64 {
-        let mut tails = Tails { bottom: windows.bottom, carried: None };
+    fn add_rows(&mut self, windows: &CountRanges, work: &WorkBudget) -> f64 {
+        let mut tails = CarriedTails { bottom: windows.bottom, carried: None };
         let mut threshold = windows.outer.trials + 1;
         let (first, last) = windows.rows;
         let start = windows.outer.probability(last);
@@ -179,10 +179,10 @@ impl Sum {
 }
 
 /// Two classes: one tail.
-fn two(high: OneTruthClass, low: OneTruthClass, others: u64, log_cut: f64, work: &Work) -> Enclosure {
-    let row = Row { outer: 0, inner: others + 1 };
+fn two(high: OneTruthClass, low: OneTruthClass, others: u64, log_cut: f64, work: &WorkBudget) -> Enclosure {
+    let row = OwnerSplit { outer: 0, inner: others + 1 };
     let owners = row.inner;
-    let mut sum = Sum::new(None, high, low);
+    let mut sum = RowSum::new(None, high, low);
     let threshold = sum.threshold(row);
     if threshold > owners {
         return Enclosure::ZERO;
@@ -202,14 +202,14 @@ fn bottom(law: Binomial, threshold: u64, log_cut: f64) -> u64 {
 }
 
 /// Three classes: a walk over the window of the lowest one's count.
-fn three(classes: [OneTruthClass; 3], others: u64, log_cut: f64, work: &Work) -> Enclosure {
+fn three(classes: [OneTruthClass; 3], others: u64, log_cut: f64, work: &WorkBudget) -> Enclosure {
     let [high, middle, low] = classes;
     let owners = others + 1;
-    let mut sum = Sum::new(Some(low), high, middle);
-    if !sum.positive(Row { outer: 0, inner: owners }, owners) {
+    let mut sum = RowSum::new(Some(low), high, middle);
+    if !sum.positive(OwnerSplit { outer: 0, inner: owners }, owners) {
         return Enclosure::ZERO;
     }
-    let windows = Windows::new(classes, owners, sum.deepened(log_cut, owners));
+    let windows = CountRanges::new(classes, owners, sum.deepened(log_cut, owners));
     let relative_error = sum.add_rows(&windows, work);
     // Left out: outer counts on both sides of the window, thresholds above the top, tails below the bottom, tails that
     // underflow. Each has at most the cut's mass under the first law.
@@ -217,7 +217,7 @@ fn three(classes: [OneTruthClass; 3], others: u64, log_cut: f64, work: &Work) ->
 }
 
 /// The counts that matter with three classes.
-struct Windows {
+struct CountRanges {
     /// The law of the count b of the lowest class, and its window.
     outer: Binomial,
     rows: (u64, u64),
@@ -228,7 +228,7 @@ struct Windows {
     top: u64,
 }
 
-impl Windows {
+impl CountRanges {
     fn new([high, middle, low]: [OneTruthClass; 3], owners: u64, log_cut: f64) -> Self {
         let coin = Coin::between(high.crowd, middle.crowd);
         let outer = Binomial::new(owners, Coin { success: low.crowd, failure: high.crowd + middle.crowd });
@@ -239,12 +239,12 @@ impl Windows {
     }
 
     /// The rows from the last one down, with their probabilities, given that of the last row.
-    fn rows_down(&self, last: f64) -> impl Iterator<Item = (Row, f64)> {
+    fn rows_down(&self, last: f64) -> impl Iterator<Item = (OwnerSplit, f64)> {
         let (first, start) = self.rows;
         let probabilities = std::iter::successors(Some((start, last)), move |&(outer, probability)| {
             (outer > first).then(|| (outer - 1, probability * self.outer.ratio_down(outer)))
         });
-        let row = move |outer: u64| Row { outer, inner: self.outer.trials - outer };
+        let row = move |outer: u64| OwnerSplit { outer, inner: self.outer.trials - outer };
         probabilities.map(move |(outer, probability)| (row(outer), probability))
     }
 }
@@ -253,15 +253,15 @@ impl Windows {
 const UNDERFLOW: f64 = 1e-250;
 
 /// The tails of one row after the other, carried along where that is possible.
-struct Tails {
+struct CarriedTails {
     /// Below this count the laws have negligible mass.
     bottom: u64,
-    carried: Option<Walk>,
+    carried: Option<CarriedTail>,
 }
 
-impl Tails {
+impl CarriedTails {
     /// T(t) and U(t) of this law.
-    fn at(&mut self, law: Binomial, threshold: u64, work: &Work) -> Tail {
+    fn at(&mut self, law: Binomial, threshold: u64, work: &WorkBudget) -> BinomialTail {
         let whole = threshold == 0 || threshold <= self.bottom;
         match &mut self.carried {
             Some(walk) if !whole && walk.leads_to(law, threshold) => walk.move_to(law.trials, threshold, work),
@@ -270,35 +270,35 @@ impl Tails {
     }
 
     /// A tail that is not carried along from the row before; the next one may be carried along from it.
-    fn anew(&mut self, law: Binomial, threshold: u64, whole: bool, work: &Work) -> Tail {
+    fn anew(&mut self, law: Binomial, threshold: u64, whole: bool, work: &WorkBudget) -> BinomialTail {
         let far = threshold as f64 > law.mean() && law.probability(threshold).value < UNDERFLOW;
         if far {
-            return Tail { mass: 0.0, excess: 0.0, at: 0.0, relative_error: 0.0, steps: 1 };
+            return BinomialTail { mass: 0.0, excess: 0.0, at: 0.0, relative_error: 0.0, steps: 1 };
         }
         let tail = law.tail(threshold, self.bottom);
         work.spend(tail.steps);
         // Far below the mean the sums are right, but cannot be carried along.
         if whole || tail.at >= UNDERFLOW {
-            self.carried = (!whole).then_some(Walk { law, threshold, tail });
+            self.carried = (!whole).then_some(CarriedTail { law, threshold, tail });
         }
         tail
     }
 }
 
 /// A tail that is carried along from row to row.
-struct Walk {
+struct CarriedTail {
     law: Binomial,
     threshold: u64,
-    tail: Tail,
+    tail: BinomialTail,
 }
 
-impl Walk {
+impl CarriedTail {
     /// Whether additions alone lead to the tail of this law at this threshold.
     fn leads_to(&self, law: Binomial, threshold: u64) -> bool {
         self.law.trials <= law.trials && self.threshold >= threshold
     }
 
-    fn move_to(&mut self, trials: u64, threshold: u64, work: &Work) -> Tail {
+    fn move_to(&mut self, trials: u64, threshold: u64, work: &WorkBudget) -> BinomialTail {
         let mut steps = 0;
         while self.law.trials < trials {
             self.add_owner();

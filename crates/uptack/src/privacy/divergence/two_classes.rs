@@ -6,19 +6,24 @@
 //! it may be revealed ("A rare class").
 
 use super::many_classes::PairLaw;
-use super::{Divergences, Question};
+use super::{DivergenceRequest, Divergences};
 use crate::certified::binomial::{Binomial, Coin, window};
-use crate::certified::binomial_sum::{Counts, sum_of_two};
+use crate::certified::binomial_sum::{SumLaw, sum_of_two};
 use crate::certified::rounding::{Enclosure, ROUNDOFF, down, up};
 use crate::privacy::likelihood::{
-    Bounds, Crowd, CrowdLaws, Direction, Likelihood, PerDirection, PerTruth, Weight, Weights,
+    ClassWeights, Crowd, CrowdLaws, Direction, DirectionBounds, Likelihood, PerDirection, PerTruth, Weight,
 };
-use crate::privacy::views::{AddedNoise, Outcome};
-use crate::privacy::work::Work;
+use crate::privacy::views::{AddedNoise, TargetOutcome};
+use crate::privacy::work::WorkBudget;
 use crate::truth::Truth;
 
 /// The divergence for a target with these weights, exactly: the count of the first class is a sum of two binomials.
-pub(crate) fn two_classes(weights: Weights<2>, crowd: CrowdLaws<2>, log_cut: f64, work: &Work) -> Divergences {
+pub(crate) fn two_classes(
+    weights: ClassWeights<2>,
+    crowd: CrowdLaws<2>,
+    log_cut: f64,
+    work: &WorkBudget,
+) -> Divergences {
     let parts = crowd.counts_of_first();
     let (low, high) = window(&parts, log_cut);
     let counts = sum_of_two(parts[0], parts[1], low, high);
@@ -34,11 +39,11 @@ impl CrowdLaws<2> {
 }
 
 /// Σ over a of (first·g(a−1) + second·g(a))₊, g the law of the count.
-fn positive_part(first: Weight, second: Weight, counts: &Counts, log_cut: f64) -> Enclosure {
+fn positive_part(first: Weight, second: Weight, counts: &SumLaw, log_cut: f64) -> Enclosure {
     // The ratio of neighbours may be off, and so may each weight.
     let one = Coefficient::new(first, 16.0);
     let other = Coefficient::new(second, 16.0).with_ratio_error(counts.ratio_error);
-    let sum = positive_sum(one, other, Law { values: &counts.probability, decay: 0.0, gap: 1.0 });
+    let sum = positive_sum(one, other, LogConcaveLaw { values: &counts.probability, decay: 0.0, gap: 1.0 });
     let error = sum.error + (counts.relative_error + 2.0 * log_cut.exp()) * (sum.value + sum.error);
     Enclosure::around(sum.value, error, 3.0 * log_cut.exp() * (first.first + second.first))
 }
@@ -53,13 +58,13 @@ pub(super) struct Coefficient {
 /// A log-concave law g on consecutive numbers, which beyond both ends falls by the factor `decay` from one number to the next:
 /// a = 0 where there is nothing beyond. `gap` is 1 − a.
 #[derive(Clone, Copy)]
-pub(super) struct Law<'a> {
+pub(super) struct LogConcaveLaw<'a> {
     pub(super) values: &'a [f64],
     pub(super) decay: f64,
     pub(super) gap: f64,
 }
 
-impl Law<'_> {
+impl LogConcaveLaw<'_> {
     /// Σ of g(k−1) and Σ of g(k) over all k up to the first number, and over all k above the last one.
     pub(super) fn ends(&self) -> [(f64, f64); 2] {
         let [first, last] = [self.values[0], self.values[self.values.len() - 1]].map(|value| value / self.gap);
@@ -114,8 +119,8 @@ impl Positive {
 
 /// Σ over a of (one·g(a−1) + other·g(a))₊. The law g is log-concave, so the terms change sign at most once, and the sum starts
 /// at the end where they are positive.
-pub(super) fn positive_sum(one: Coefficient, other: Coefficient, law: Law<'_>) -> Positive {
-    let mut terms = Terms { one, other, sum: Positive::default() };
+pub(super) fn positive_sum(one: Coefficient, other: Coefficient, law: LogConcaveLaw<'_>) -> Positive {
+    let mut terms = PositiveTerms { one, other, sum: Positive::default() };
     if one.is_certainly_not_positive() && other.is_certainly_not_positive() {
         return terms.sum;
     }
@@ -129,13 +134,13 @@ pub(super) fn positive_sum(one: Coefficient, other: Coefficient, law: Law<'_>) -
 }
 
 /// The terms (one·g(k−1) + other·g(k))₊, and their sum so far.
-struct Terms {
+struct PositiveTerms {
     one: Coefficient,
     other: Coefficient,
     sum: Positive,
 }
 
-impl Terms {
+impl PositiveTerms {
     /// Adds the term of g(k−1) and g(k); returns whether it is certainly negative, after which all are.
     #[inline]
     fn add(&mut self, (below, at): (f64, f64)) -> bool {
@@ -148,28 +153,28 @@ impl Terms {
 
 /// A crowd in both directions, for a view of at most two classes with nothing outside.
 pub(super) fn noisy_divergence(
-    outcome: &Outcome,
+    outcome: &TargetOutcome,
     noise: &AddedNoise,
     crowd: Crowd,
-    question: Question,
-    work: &Work,
+    request: DivergenceRequest,
+    work: &WorkBudget,
 ) -> Divergences {
-    let weights = outcome.weights(question.growth);
+    let weights = outcome.weights(request.growth);
     let [first, second] = outcome.classes[..] else {
         // Both truths write the same.
         return weights.map(|weights| Weight::positive_parts(&weights));
     };
     // What is cut may count against the second law, which carries the factor e^ε.
-    let law = NoisyCount::new([first, second], noise, crowd, question.log_cut - question.growth.ln(), work);
-    weights.map(|weights| law.positive_part(weights[0], weights[1], question.growth))
+    let law = NoisyCount::new([first, second], noise, crowd, request.log_cut - request.growth.ln(), work);
+    weights.map(|weights| law.positive_part(weights[0], weights[1], request.growth))
 }
 
 /// What a crowd shows of the target, from below.
 pub(super) fn noisy_pair_laws(
-    outcome: &Outcome,
+    outcome: &TargetOutcome,
     noise: &AddedNoise,
     crowd: Crowd,
-    work: &Work,
+    work: &WorkBudget,
 ) -> PerDirection<PairLaw> {
     let [first, second] = outcome.classes[..] else {
         return PerDirection::each(|_| PairLaw { losses: vec![(0.0, 1.0)], infinite: 0.0 });
@@ -196,7 +201,7 @@ struct NoisyCount {
 }
 
 impl NoisyCount {
-    fn new(classes: [Likelihood; 2], noise: &AddedNoise, crowd: Crowd, log_cut: f64, work: &Work) -> Self {
+    fn new(classes: [Likelihood; 2], noise: &AddedNoise, crowd: Crowd, log_cut: f64, work: &WorkBudget) -> Self {
         let laws = PerTruth::each(|truth| classes.map(|class| class[truth]));
         let count = PlainCount::new(CrowdLaws { owners: crowd, laws }.counts_of_first(), log_cut);
         let length = count.values.len();
@@ -205,8 +210,8 @@ impl NoisyCount {
         Self { values: convolved(&count.values, noise), noise: *noise, relative_error, cut: count.cut }
     }
 
-    fn law(&self) -> Law<'_> {
-        Law { values: &self.values, decay: self.noise.decay, gap: self.noise.gap }
+    fn law(&self) -> LogConcaveLaw<'_> {
+        LogConcaveLaw { values: &self.values, decay: self.noise.decay, gap: self.noise.gap }
     }
 
     /// Σ over k of (first·g(k−1) + second·g(k))₊.
@@ -298,23 +303,23 @@ fn convolved(law: &[f64], noise: &AddedNoise) -> Vec<f64> {
 /// The divergence of three classes by way of the two that are left when the rarest is given away. Hardly anybody of the crowd is
 /// in it but for a small probability; the target's own mass there is added. None where that is too much.
 pub(super) fn without_the_rarest(
-    weights: Weights<3>,
+    weights: ClassWeights<3>,
     crowd: CrowdLaws<3>,
-    question: Question,
-    work: &Work,
+    request: DivergenceRequest,
+    work: &WorkBudget,
 ) -> Option<Divergences> {
-    let given_away = GivenAway::rarest(&crowd, question);
+    let given_away = RevealedClass::rarest(&crowd, request);
     let price = weights.map(|weights| given_away.price(&weights));
-    if price.largest() > question.tolerance(1e-3) {
+    if price.largest() > request.tolerance(1e-3) {
         return None;
     }
     let crowd = given_away.left_of_crowd(&crowd)?;
     let weights = weights.map(|weights| given_away.left(weights));
-    let divergence = |owners| two_classes(weights, CrowdLaws { owners, ..crowd }, question.log_cut, work);
+    let divergence = |owners| two_classes(weights, CrowdLaws { owners, ..crowd }, request.log_cut, work);
     let whole = divergence(crowd.owners);
     let fewer = if given_away.few == 0 { whole } else { divergence(given_away.rest(crowd.owners)) };
     let upper = fewer.with(price, |fewer, price| (fewer.upper() + price) * (1.0 + 1e-12));
-    given_away.enclosures(whole, upper, question)
+    given_away.enclosures(whole, upper, request)
 }
 
 /// How many of a crowd may be in a class that is given away, tried in this order.
@@ -324,17 +329,17 @@ const SHARE_OF_MORE: f64 = 0.1;
 
 /// A class of three that the adversary is told about, the expected number of owners who are in it, from above, and how many of
 /// them are taken out of the crowd.
-struct GivenAway {
+struct RevealedClass {
     class: usize,
     expected: f64,
     few: u64,
 }
 
-impl GivenAway {
-    fn rarest(crowd: &CrowdLaws<3>, question: Question) -> Self {
+impl RevealedClass {
+    fn rarest(crowd: &CrowdLaws<3>, request: DivergenceRequest) -> Self {
         let class = crowd.rarest();
         let expected = crowd.expected(class) * (1.0 + 1e-12);
-        let negligible = |few: &u64| more_than(*few, expected) <= SHARE_OF_MORE * question.tolerance(0.0);
+        let negligible = |few: &u64| more_than(*few, expected) <= SHARE_OF_MORE * request.tolerance(0.0);
         let few = FEW.into_iter().find(negligible).unwrap_or(FEW[FEW.len() - 1]);
         Self { class, expected, few }
     }
@@ -361,8 +366,13 @@ impl GivenAway {
     }
 
     /// The divergence of three classes, given that of two among all owners and an upper bound; none where these are too far apart.
-    fn enclosures(&self, whole: Divergences, upper: Bounds, question: Question) -> Option<Divergences> {
-        let close = whole.with(upper, |whole, upper| upper - whole.upper() <= question.tolerance(whole.lower()));
+    fn enclosures(
+        &self,
+        whole: Divergences,
+        upper: DirectionBounds,
+        request: DivergenceRequest,
+    ) -> Option<Divergences> {
+        let close = whole.with(upper, |whole, upper| upper - whole.upper() <= request.tolerance(whole.lower()));
         close.iter().all(|close| *close).then(|| {
             whole.with(upper, |whole, upper| Enclosure::of_probability(self.lower(whole), upper.max(whole.lower())))
         })
@@ -385,15 +395,15 @@ mod tests {
     use super::*;
     use crate::privacy::divergence::outcome::first;
     use crate::privacy::likelihood::Likelihood;
-    use crate::privacy::views::Outcome;
+    use crate::privacy::views::TargetOutcome;
     use crate::privacy::work::WorkLimit;
 
     /// Three classes, the middle one rare, with a goal of about the divergence itself.
-    fn with_a_rare_class(rare: f64, precision: f64) -> (Outcome, Question) {
+    fn with_a_rare_class(rare: f64, precision: f64) -> (TargetOutcome, DivergenceRequest) {
         let class = |yes: f64, no: f64| Likelihood { yes, no };
         let classes = vec![class(0.7 - rare, 0.3), class(rare, 0.5 * rare), class(0.3, 0.7 - 0.5 * rare)];
-        let question = Question { precision, ..Question::new(0.05, -60.0, 1e-2) };
-        (Outcome { classes, outside: Likelihood::NONE }, question)
+        let request = DivergenceRequest { precision, ..DivergenceRequest::new(0.05, -60.0, 1e-2) };
+        (TargetOutcome { classes, outside: Likelihood::NONE }, request)
     }
 
     /// Told who is in a rare class, and with a few taken out, crowds give bounds around what the formulas for three classes give,
@@ -401,12 +411,12 @@ mod tests {
     #[test]
     fn a_rare_class_may_be_given_away() {
         for (rare, crowd) in [(1e-4, Crowd { yes: 300, no: 700 }), (1e-3, Crowd { yes: 3, no: 40 })] {
-            let (outcome, question) = with_a_rare_class(rare, 0.9);
-            let work = Work::within(WorkLimit::default(), 1001);
+            let (outcome, request) = with_a_rare_class(rare, 0.9);
+            let work = WorkBudget::within(WorkLimit::default(), 1001);
             let laws = CrowdLaws { owners: crowd, laws: outcome.laws().expect("three classes").map(first) };
-            let weights = outcome.weights(question.growth).map(first);
-            let told = without_the_rarest(weights, laws, question, &work).expect("hardly anybody is in the class");
-            let exact = outcome.three_classes(weights, laws, Question { precision: 1e-6, ..question }, &work);
+            let weights = outcome.weights(request.growth).map(first);
+            let told = without_the_rarest(weights, laws, request, &work).expect("hardly anybody is in the class");
+            let exact = outcome.three_classes(weights, laws, DivergenceRequest { precision: 1e-6, ..request }, &work);
             let contains = told.with(exact, |told, exact| {
                 told.upper() >= exact.lower() && told.lower() <= exact.upper() && told.upper() <= 1.9 * exact.upper()
             });

@@ -7,11 +7,11 @@ use proptest::test_runner::RngSeed;
 
 use super::super::{Accountant, WorkLimit, answer_with_release, release};
 use super::{delta, epsilon};
-use crate::privacy::certify::Search;
-use crate::privacy::divergence::Question;
+use crate::privacy::certify::CrowdSearch;
+use crate::privacy::divergence::DivergenceRequest;
 use crate::privacy::divergence::many_classes::{self, Fineness};
 use crate::privacy::likelihood::{Crowd, Direction, Likelihood, PerDirection, WeightedClass};
-use crate::privacy::work::Work;
+use crate::privacy::work::WorkBudget;
 use crate::truth::Truth;
 use crate::{Cell, Channel, Output, Probability};
 
@@ -153,7 +153,7 @@ proptest! {
     fn ranges_enclose_what_all_crowds_show(f in 0.05_f64..1.0, share in 0.001_f64..0.45, owners in 9_u64..32, at in 0.0_f64..1.5) {
         let channel = super::channel(&format!("normal-form(f={f},r={})", f * share));
         let accountant = release(&channel, owners).expect("owners");
-        let search = || Search::new(accountant.reduced_view(), owners, WorkLimit::default());
+        let search = || CrowdSearch::new(accountant.reduced_view(), owners, WorkLimit::default());
         let (exact, found) = (search().delta(at).value, search().without_enumeration().delta(at).value);
         prop_assert!(exact.upper() <= exact.lower() * (1.0 + 1e-9) + ROUNDING, "{exact:?}");
         prop_assert!(found.lower() <= exact.upper() && found.upper() >= exact.lower(), "{found:?} does not enclose {exact:?}");
@@ -185,7 +185,7 @@ proptest! {
     fn the_search_over_ranges_encloses_the_truth_too(channel in channels(), owners in 1_u64..=8, at in 0.0_f64..3.0) {
         for (answer, accountant) in views(&channel, owners) {
             let (all, _) = truth(&channel, answer, owners, at);
-            let search = || Search::new(accountant.reduced_view(), owners, WorkLimit::steps(200_000)).without_enumeration();
+            let search = || CrowdSearch::new(accountant.reduced_view(), owners, WorkLimit::steps(200_000)).without_enumeration();
             let found = search().delta(at).value;
             prop_assert!(found.lower() <= all + ROUNDING, "{answer:?}: lower {} above the truth {all}", found.lower());
             prop_assert!(found.upper() >= all - ROUNDING, "{answer:?}: upper {} below the truth {all}", found.upper());
@@ -217,7 +217,7 @@ proptest! {
     /// Crowd by crowd and direction by direction, not only the worst of them.
     #[test]
     fn any_number_of_classes_is_enclosed_in_every_crowd(channel in channels(), others in 0_u64..=6, at in 0.0_f64..2.5) {
-        let work = Work::apart();
+        let work = WorkBudget::unlimited();
         for answer in std::iter::once(None).chain((0..channel.answers().len()).map(Some)) {
             if !channel.determined() {
                 continue;
@@ -246,17 +246,17 @@ proptest! {
     /// The same for outcomes of at most three classes. Few cases, because bounds are refined without a limit here.
     #[test]
     fn outcomes_are_enclosed_in_every_crowd(channel in channels(), others in 0_u64..=6, at in 0.0_f64..2.5) {
-        let work = Work::apart();
+        let work = WorkBudget::unlimited();
         for (answer, accountant) in views(&channel, others + 1) {
             for yes in 0..=others {
                 let crowd = Crowd { yes, no: others - yes };
                 let truth = divergence(&channel, answer, crowd, at.exp());
-                let question = Question::new(at, -60.0, 0.0);
+                let request = DivergenceRequest::new(at, -60.0, 0.0);
                 let view = accountant.reduced_view();
                 let bound = if view.is_exact_in_every_crowd() {
-                    view.both_truths(crowd, question, &work).upper()
+                    view.both_truths(crowd, request, &work).upper()
                 } else {
-                    view.bound(crowd, Question { goal: 1.0, ..question }, &work).bound
+                    view.bound(crowd, DivergenceRequest { goal: 1.0, ..request }, &work).bound
                 };
                 for (bound, truth) in bound.iter().zip(truth.iter()) {
                     prop_assert!(*bound >= truth - ROUNDING, "{answer:?}, {crowd:?}: {bound} below {truth}");

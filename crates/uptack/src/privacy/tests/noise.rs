@@ -5,10 +5,10 @@ use num_rational::BigRational;
 use num_traits::{One, Signed, Zero};
 
 use super::{Cases, channel, delta, epsilon};
-use crate::privacy::certify::Search;
-use crate::privacy::divergence::Question;
+use crate::privacy::certify::CrowdSearch;
+use crate::privacy::divergence::DivergenceRequest;
 use crate::privacy::likelihood::{Crowd, PerDirection};
-use crate::privacy::work::Work;
+use crate::privacy::work::WorkBudget;
 use crate::privacy::{
     Enclosure, Repeated, Target, View, Views, WorkLimit, answer_with_release, one_aggregator, owners_alone, release,
 };
@@ -184,15 +184,15 @@ fn every_crowd_of_few_owners_is_enclosed() {
         let at = 1.1 * largest * cases.unit();
         let accountant = release(&channel, owners).unwrap();
         for (crowd, pair) in &pairs {
-            let question = Question::new(at, -80.0, 0.0);
-            let found = accountant.reduced_view().both_truths(*crowd, question, &Work::apart());
+            let request = DivergenceRequest::new(at, -80.0, 0.0);
+            let found = accountant.reduced_view().both_truths(*crowd, request, &WorkBudget::unlimited());
             for (found, truth) in found.iter().zip(divergence(pair, at.exp()).iter()) {
                 let holds = found.lower() <= truth + ROUNDING && found.upper() >= truth - ROUNDING;
                 assert!(holds, "case {case}, {crowd:?}: {found:?} {truth}, {channel:?}");
                 assert!(found.upper() - found.lower() < 1e-12, "case {case}, {crowd:?}: {found:?}");
             }
         }
-        let swept = Search::new(accountant.reduced_view(), owners, WorkLimit::default()).without_enumeration();
+        let swept = CrowdSearch::new(accountant.reduced_view(), owners, WorkLimit::default()).without_enumeration();
         for found in [accountant.delta(epsilon(at)).value().unwrap(), swept.delta(at).value] {
             let truth = truth(at);
             let holds = found.lower() <= truth + ROUNDING && found.upper() >= truth - ROUNDING;
@@ -226,8 +226,8 @@ fn crowds_of_thousands_are_enclosed() {
         for yes in [0, others / 3, others / 2, others, claim.crowd()] {
             let crowd = Crowd { yes, no: others - yes };
             let truth = divergence(&pair(&channel, crowd, 60.0), at.exp());
-            let question = Question::new(at, -80.0, 0.0);
-            let found = accountant.reduced_view().both_truths(crowd, question, &Work::apart());
+            let request = DivergenceRequest::new(at, -80.0, 0.0);
+            let found = accountant.reduced_view().both_truths(crowd, request, &WorkBudget::unlimited());
             for (found, truth) in found.iter().zip(truth.iter()) {
                 let (below, above) = (truth * (1.0 - 1e-9) - 1e-18, truth * (1.0 + 1e-9) + 1e-18);
                 assert!(found.lower() <= above && found.upper() >= below, "{text}, {yes} yes: {found:?} {truth}");
@@ -268,8 +268,8 @@ fn values_of_an_independent_program() {
     ] {
         let accountant = release(&channel(text), owners).unwrap();
         let crowd = Crowd { yes, no: owners - 1 - yes };
-        let question = Question::new(at, -80.0, 0.0);
-        let found = accountant.reduced_view().both_truths(crowd, question, &Work::apart()).largest();
+        let request = DivergenceRequest::new(at, -80.0, 0.0);
+        let found = accountant.reduced_view().both_truths(crowd, request, &WorkBudget::unlimited()).largest();
         assert!((found.middle() / value - 1.0).abs() < 1e-9, "{text}, {owners}, {yes} yes: {found:?} {value}");
         assert!(accountant.delta(epsilon(at)).value().unwrap().upper() >= value * (1.0 - 1e-9), "{text}, {owners}");
     }

@@ -17,12 +17,18 @@ use scores::{
 
 use crate::certified::draws::Draws;
 use crate::certified::rounding::ROUNDOFF;
-use crate::certified::score_sum::{ScoreSum, TiltedLaw, Window};
-use crate::privacy::likelihood::{Bounds, Crowd, Likelihood, PerTruth, WeightedClass};
-use crate::privacy::work::Work;
+use crate::certified::score_sum::{ScoreSum, SumSupport, TiltedLaw};
+use crate::privacy::likelihood::{Crowd, DirectionBounds, Likelihood, PerTruth, WeightedClass};
+use crate::privacy::work::WorkBudget;
 
 /// The divergence of one direction in a crowd, from above.
-pub(crate) fn upper(classes: &[WeightedClass], crowd: Crowd, log_cut: f64, fineness: Fineness, work: &Work) -> f64 {
+pub(crate) fn upper(
+    classes: &[WeightedClass],
+    crowd: Crowd,
+    log_cut: f64,
+    fineness: Fineness,
+    work: &WorkBudget,
+) -> f64 {
     let (alone, crowd) = OrientedCrowd::split(classes, crowd);
     let precision = Precision { log_cut, fineness, work };
     let value = crowd.map_or(0.0, |crowd| upper_where_reached(&crowd, precision));
@@ -39,7 +45,7 @@ fn upper_where_reached(crowd: &OrientedCrowd, precision: Precision<'_>) -> f64 {
 }
 
 /// The same from below, by the best test on a sum of scores.
-pub(crate) fn lower(classes: &[WeightedClass], crowd: Crowd, log_cut: f64, work: &Work) -> f64 {
+pub(crate) fn lower(classes: &[WeightedClass], crowd: Crowd, log_cut: f64, work: &WorkBudget) -> f64 {
     let (alone, crowd) = OrientedCrowd::split(classes, crowd);
     match crowd {
         // Owners of the rarer truth may hide what seems to show by itself.
@@ -53,7 +59,13 @@ pub(crate) fn lower(classes: &[WeightedClass], crowd: Crowd, log_cut: f64, work:
 /// draws, whatever its truth, from the law in proportion to min(p, q) with probability γ = Σ min(p, q), and the adversary is told
 /// who does not and what they drew (Balle, Bell, Gascón, Nissim, *The privacy blanket of the shuffle model*, 2019). Evaluated
 /// exactly, as Su et al. (2025) do: with B ~ Bernoulli(γ) for each owner it is (1/n)·E[(Σ B·x)₊], x = weight/min(p, q).
-pub(crate) fn blanket(classes: &[WeightedClass], owners: u64, log_cut: f64, fineness: Fineness, work: &Work) -> f64 {
+pub(crate) fn blanket(
+    classes: &[WeightedClass],
+    owners: u64,
+    log_cut: f64,
+    fineness: Fineness,
+    work: &WorkBudget,
+) -> f64 {
     upper(&under_blanket(classes), PerTruth { yes: 0, no: owners - 1 }, log_cut, fineness, work)
 }
 
@@ -69,7 +81,12 @@ fn under_blanket(classes: &[WeightedClass]) -> Vec<WeightedClass> {
 }
 
 /// A bound on a coarse lattice, and on a finer one if it misses the goal by little; without a goal, on the finer one at once.
-pub(super) fn refined(owners: u64, goal: f64, work: &Work, bound: impl Fn(Fineness) -> Bounds) -> Bounds {
+pub(super) fn refined(
+    owners: u64,
+    goal: f64,
+    work: &WorkBudget,
+    bound: impl Fn(Fineness) -> DirectionBounds,
+) -> DirectionBounds {
     if goal <= 0.0 && owners <= VERY_MANY {
         return bound(Fineness::FINE);
     }
@@ -137,7 +154,7 @@ impl<'a> Labelled<'a> {
     fn law_of_mean(&self, sum: &ScoreSum, spacing: f64, precision: Precision<'_>) -> Option<LawOfMean> {
         let tilt = self.joint_tilt(sum, spacing);
         let (left, right) = (sum.window(0.0, LOG_LEFT), sum.window(tilt, precision.log_cut.max(DEEPEST_WINDOW)));
-        let window = Window { low: left.low.min(right.low), ..right };
+        let window = SumSupport { low: left.low.min(right.low), ..right };
         let law = law_on(window, sum, tilt, precision.work)?;
         let step = ((sum.moments(tilt).1.sqrt() / precision.fineness.mean) as i64).max(1);
         let above = (law.log_scale - tilt * window.high as f64 + window.log_outside).exp();
@@ -145,7 +162,12 @@ impl<'a> Labelled<'a> {
     }
 
     /// The expectation of the inner expectation, which grows with B, over the law of B.
-    fn expectation(&self, LawOfMean { law, step, above }: &LawOfMean, inner: impl Fn(i64) -> f64, work: &Work) -> f64 {
+    fn expectation(
+        &self,
+        LawOfMean { law, step, above }: &LawOfMean,
+        inner: impl Fn(i64) -> f64,
+        work: &WorkBudget,
+    ) -> f64 {
         let mut total = above * self.largest_value();
         let mut last = f64::INFINITY;
         for (index, mass) in coarse(law, *step).iter().enumerate().rev() {
@@ -227,7 +249,7 @@ const MOST_CELLS: i64 = 1 << 15;
 const FURTHEST_TURN: f64 = 1e15;
 
 /// The divergence of one direction from below.
-fn best_test(crowd: &OrientedCrowd, log_cut: f64, work: &Work) -> f64 {
+fn best_test(crowd: &OrientedCrowd, log_cut: f64, work: &WorkBudget) -> f64 {
     let evidence = Evidence::new(crowd);
     let spacing = evidence.deviation() / if crowd.others() > 100_000.0 { 8.0 } else { 24.0 };
     if spacing <= 0.0 || !spacing.is_finite() {
@@ -300,12 +322,12 @@ struct ThresholdTest<'a> {
 
 impl ThresholdTest<'_> {
     /// The largest Σ w_c·P(s_c + S ≥ t) over all thresholds t near the turn, from below.
-    fn best_threshold(&self, log_cut: f64, work: &Work) -> f64 {
+    fn best_threshold(&self, log_cut: f64, work: &WorkBudget) -> f64 {
         let Some((law, window)) = self.law_around_turn(log_cut, work) else { return 0.0 };
         let focus = self.turn.round() as i64;
         let around = (3.0 * self.sum.moments(law.tilt).1.sqrt()) as i64;
         let reach = self.largest_score();
-        let tails = Tails::new(&law, window, window.low.max(focus - around - 2 * reach), focus);
+        let tails = TailBounds::new(&law, window, window.low.max(focus - around - 2 * reach), focus);
         let last = (focus + around + reach).min(window.high);
         let first = (tails.from + reach).min(last);
         let best = (first..=last).map(|threshold| self.value(&tails, threshold)).fold(0.0, f64::max);
@@ -319,7 +341,7 @@ impl ThresholdTest<'_> {
 
     /// The law of the others' sum with its mean tilted to the turn, and its window. None where it is too long, or where nothing turns
     /// the evidence: then no threshold is better than none.
-    fn law_around_turn(&self, log_cut: f64, work: &Work) -> Option<(TiltedLaw, Window)> {
+    fn law_around_turn(&self, log_cut: f64, work: &WorkBudget) -> Option<(TiltedLaw, SumSupport)> {
         if self.turn.is_nan() || self.turn.abs() > FURTHEST_TURN {
             return None;
         }
@@ -329,7 +351,7 @@ impl ThresholdTest<'_> {
     }
 
     /// Σ w_c·P(s_c + S ≥ threshold) from below, but for the factor of the tails.
-    fn value(&self, tails: &Tails, threshold: i64) -> f64 {
+    fn value(&self, tails: &TailBounds, threshold: i64) -> f64 {
         let part = |(class, score): (&OrientedClass, &i64)| {
             tails.weighted(class.weight.value() - class.weight.value_error(), threshold - score)
         };
@@ -346,14 +368,14 @@ fn with_factor(value: f64, law: &TiltedLaw, focus: i64) -> f64 {
 }
 
 /// The tails P(sum ≥ j) for j from `from` on, but for the factor e^(log_scale − tilt·focus): each from below and from above.
-struct Tails {
+struct TailBounds {
     from: i64,
     bounds: Vec<(f64, f64)>,
     rounding: f64,
 }
 
-impl Tails {
-    fn new(law: &TiltedLaw, window: Window, from: i64, focus: i64) -> Self {
+impl TailBounds {
+    fn new(law: &TiltedLaw, window: SumSupport, from: i64, focus: i64) -> Self {
         let factor = |j: i64| (-law.tilt * (j - focus) as f64).exp();
         let size = (window.high - from + 2).max(1) as usize;
         let beyond = window.log_outside.exp() * factor(window.high);

@@ -8,7 +8,7 @@ use super::scores::{OrientedCrowd, commoner};
 use crate::certified::draws::Draws;
 use crate::certified::score_sum::{ScoreSum, TiltedLaw};
 use crate::privacy::likelihood::{Crowd, Direction, Likelihood, PerDirection, weighted};
-use crate::privacy::work::Work;
+use crate::privacy::work::WorkBudget;
 use crate::truth::Truth;
 
 /// Outcomes of one query in a pair of worlds, possibly coarsened: losses from below with their masses from below.
@@ -38,12 +38,12 @@ impl PairLaw {
 
 /// What a sum of scores shows in a crowd when the target is *yes* against *no*: the losses and masses of its outcomes, from
 /// below, in both directions. None where that is not known.
-pub(crate) fn pair_laws(classes: &[Likelihood], crowd: Crowd, work: &Work) -> Option<PerDirection<PairLaw>> {
+pub(crate) fn pair_laws(classes: &[Likelihood], crowd: Crowd, work: &WorkBudget) -> Option<PerDirection<PairLaw>> {
     let classes = ScoredClass::all(classes, crowd)?;
     if classes.iter().any(|class| class.alone) && crowd.one_truth().is_none() {
         return None;
     }
-    let shown = Shown::new(classes, crowd, work)?;
+    let shown = ShownSum::new(classes, crowd, work)?;
     Some(PerDirection::each(|direction| shown.pair_law(direction)))
 }
 
@@ -79,7 +79,7 @@ fn others_sum(classes: &[ScoredClass], crowd: Crowd) -> ScoreSum {
 }
 
 /// The law of the sum of all scores, the target's included.
-struct Shown {
+struct ShownSum {
     classes: Vec<ScoredClass>,
     /// The law of the others' sum, and the mass beyond it on either side.
     law: TiltedLaw,
@@ -88,9 +88,9 @@ struct Shown {
     sums: RangeInclusive<i64>,
 }
 
-impl Shown {
+impl ShownSum {
     /// None where the law would be too long.
-    fn new(classes: Vec<ScoredClass>, crowd: Crowd, work: &Work) -> Option<Self> {
+    fn new(classes: Vec<ScoredClass>, crowd: Crowd, work: &WorkBudget) -> Option<Self> {
         let sum = others_sum(&classes, crowd);
         let window = sum.window(0.0, DEEPEST_WINDOW);
         let law = law_on(window, &sum, 0.0, work)?;

@@ -4,9 +4,9 @@
 use crate::certified::draws::{Atom, Draws, tilted_moments};
 use crate::certified::root::newton;
 use crate::certified::rounding::ROUNDOFF;
-use crate::certified::score_sum::{LONGEST, ScoreSum, TiltedLaw, Window};
+use crate::certified::score_sum::{LONGEST, ScoreSum, SumSupport, TiltedLaw};
 use crate::privacy::likelihood::{Crowd, Weight, WeightedClass};
-use crate::privacy::work::Work;
+use crate::privacy::work::WorkBudget;
 use crate::truth::Truth;
 
 /// With more owners than this, lattices are coarser.
@@ -54,7 +54,7 @@ impl Fineness {
 pub(super) struct Precision<'a> {
     pub(super) log_cut: f64,
     pub(super) fineness: Fineness,
-    pub(super) work: &'a Work,
+    pub(super) work: &'a WorkBudget,
 }
 
 /// A sum of scores on a lattice.
@@ -82,7 +82,7 @@ pub(super) fn lattice_sum(law: &RealLaw, owners: u64, wanted: f64, fineness: Fin
 }
 
 /// The tilted law of a sum on a window; none where that is too long for a transform.
-pub(super) fn law_on(window: Window, sum: &ScoreSum, tilt: f64, work: &Work) -> Option<TiltedLaw> {
+pub(super) fn law_on(window: SumSupport, sum: &ScoreSum, tilt: f64, work: &WorkBudget) -> Option<TiltedLaw> {
     if window.span() > LONGEST / 2 {
         return None;
     }

@@ -6,7 +6,7 @@
 
 use std::f64::consts::{PI, TAU};
 
-use super::tilt::{HighRow, Products, Tilt};
+use super::tilt::{ClassTilt, HighRow, Products};
 use crate::certified::fourier::Complex;
 use crate::certified::rounding::ROUNDOFF;
 use crate::privacy::likelihood::{CrowdLaws, Weight};
@@ -22,7 +22,7 @@ pub(super) struct Signed {
 
 impl Signed {
     /// The weights of the classes high, row and low under a tilt.
-    pub(super) fn new(weights: &[Weight; 3], tilt: Tilt) -> Self {
+    pub(super) fn new(weights: &[Weight; 3], tilt: ClassTilt) -> Self {
         let factors = tilt.factors();
         let scaled = [0, 1, 2].map(|class: usize| weights[class].value() * factors[class]);
         let magnitude = (0..3).map(|class| weights[class].magnitude() * factors[class]).sum();
@@ -41,18 +41,18 @@ pub(super) struct Transform {
     used: UsedNodes,
     /// 1/(1 − e^(−tilt − iθ)) for each high node: the sum of a geometric series.
     series: Vec<Complex>,
-    errors: Errors,
+    errors: TransformErrors,
 }
 
 /// How far a term may be off, and a sum beyond a count.
 #[derive(Clone, Copy, Default)]
-struct Errors {
+struct TransformErrors {
     term: f64,
     beyond: f64,
 }
 
 /// One row's transform over the high circle.
-pub(super) struct Row {
+pub(super) struct RowTransform {
     real: Vec<f64>,
     imaginary: Vec<f64>,
 }
@@ -72,7 +72,7 @@ impl Transform {
         let (size, count) = (used.size(), used.columns.len() as i64);
         let series = (0..count).map(|node| geometric(tilt, node as f64 * (TAU / nodes.high as f64))).collect();
         let (real, imaginary) = (vec![0.0; size], vec![0.0; size]);
-        let mut transform = Self { nodes, center, real, imaginary, used, series, errors: Errors::default() };
+        let mut transform = Self { nodes, center, real, imaginary, used, series, errors: TransformErrors::default() };
         for node in 0..count {
             transform.fill(node, crowd, signed);
         }
@@ -143,12 +143,12 @@ impl Transform {
     }
 
     /// Room for a row.
-    pub(super) fn new_row(&self) -> Row {
-        Row { real: vec![0.0; self.series.len()], imaginary: vec![0.0; self.series.len()] }
+    pub(super) fn new_row(&self) -> RowTransform {
+        RowTransform { real: vec![0.0; self.series.len()], imaginary: vec![0.0; self.series.len()] }
     }
 
     /// Fills `row` with the transform of the row `count`.
-    pub(super) fn fill_row(&self, count: i64, row: &mut Row) {
+    pub(super) fn fill_row(&self, count: i64, row: &mut RowTransform) {
         let offset = count - self.center.row;
         let turn = turn(-offset, self.nodes.row);
         row.real.fill(0.0);
@@ -163,7 +163,7 @@ impl Transform {
     }
 
     /// Gives each column of a row the phase of its own first row node.
-    fn turn_to_first_nodes(&self, offset: i64, row: &mut Row) {
+    fn turn_to_first_nodes(&self, offset: i64, row: &mut RowTransform) {
         let (mut power, mut factor) = (Complex::ONE, Complex::ONE);
         let (mut at, mut moved) = (0, i64::MAX);
         for ((real, imaginary), (first, _)) in row.real.iter_mut().zip(&mut row.imaginary).zip(&self.used.columns) {
@@ -184,20 +184,20 @@ impl Transform {
     }
 
     /// The tilted term at the high count `count`.
-    pub(super) fn term(&self, row: &Row, count: i64) -> f64 {
+    pub(super) fn term(&self, row: &RowTransform, count: i64) -> f64 {
         let turn = self.turn_to(count);
         row.values().rev().fold(Complex::ZERO, |sum, value| sum * turn + value).real
     }
 
     /// The sum of the terms from the high count `count` on, with the tilt of the first of them.
-    pub(super) fn beyond(&self, row: &Row, count: i64) -> f64 {
+    pub(super) fn beyond(&self, row: &RowTransform, count: i64) -> f64 {
         let turn = self.turn_to(count);
         let values = row.values().zip(&self.series);
         values.rev().fold(Complex::ZERO, |sum, (value, series)| sum * turn + value * *series).real
     }
 }
 
-impl Row {
+impl RowTransform {
     /// One step of Horner's rule in as many columns as there are values.
     #[inline]
     fn turn_and_add(&mut self, turn: Complex, real: &[f64], imaginary: &[f64]) {

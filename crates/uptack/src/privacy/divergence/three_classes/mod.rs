@@ -12,14 +12,14 @@ mod rows;
 mod tail_bound;
 mod tilt;
 
-use super::Question;
+use super::DivergenceRequest;
 use crate::certified::rounding::Enclosure;
 use crate::certified::rounding::ROUNDOFF;
 use crate::privacy::likelihood::{CrowdLaws, Weight};
-use crate::privacy::work::Work;
-use rows::{Rows, Turn};
+use crate::privacy::work::WorkBudget;
+use rows::{RowSums, Turn};
 use tail_bound::{RowSide, Stair, TailBound};
-use tilt::{HighRow, Tilt};
+use tilt::{ClassTilt, HighRow};
 
 /// Which class is which: one that speaks for the event, one that speaks against it, and the one whose count numbers the rows.
 /// Whether exchanging an owner's class for another moves the evidence up or down must be known for all pairs: the row
@@ -57,17 +57,17 @@ pub(crate) fn three_classes(
     weights: [Weight; 3],
     row: usize,
     crowd: CrowdLaws<3>,
-    question: Question,
-    work: &Work,
+    request: DivergenceRequest,
+    work: &WorkBudget,
 ) -> Enclosure {
     let Some(roles) = Roles::new(&weights, row) else { return one_sign(&weights) };
     let surplus = Weight::sum_of_values(&weights);
     if surplus <= 0.0 {
-        return Divergence::new(weights, roles, crowd, question).sum(work);
+        return Divergence::new(weights, roles, crowd, request).sum(work);
     }
     // The positive part is the sum of all weights and the negative part, which is the smaller one here.
     let against = weights.map(Weight::exchanged);
-    let rest = Divergence::new(against, roles.exchanged(), crowd, question).sum(work);
+    let rest = Divergence::new(against, roles.exchanged(), crowd, request).sum(work);
     let rounding = 16.0 * ROUNDOFF * Weight::sum_of_magnitudes(&weights);
     Enclosure::around(surplus, rounding, 0.0).plus(rest)
 }
@@ -84,16 +84,16 @@ fn one_sign(weights: &[Weight; 3]) -> Enclosure {
 struct Divergence {
     crowd: CrowdLaws<3>,
     weights: [Weight; 3],
-    question: Question,
+    request: DivergenceRequest,
 }
 
 impl Divergence {
-    fn new(weights: [Weight; 3], roles: Roles, crowd: CrowdLaws<3>, question: Question) -> Self {
+    fn new(weights: [Weight; 3], roles: Roles, crowd: CrowdLaws<3>, request: DivergenceRequest) -> Self {
         let crowd = CrowdLaws { laws: crowd.laws.map(|law| roles.ordered(law)), ..crowd };
-        Self { crowd, weights: roles.ordered(weights), question }
+        Self { crowd, weights: roles.ordered(weights), request }
     }
 
-    fn sum(&self, work: &Work) -> Enclosure {
+    fn sum(&self, work: &WorkBudget) -> Enclosure {
         let whole = self.weights.iter().map(|weight| weight.first).sum::<f64>() * (1.0 + 8.0 * ROUNDOFF);
         let tilt = self.crowd.turning_tilt(self.weights.map(|weight| weight.value()));
         if let Some(negligible) = self.negligible(tilt, work) {
@@ -103,8 +103,8 @@ impl Divergence {
     }
 
     /// The sum over the rows, which is at most `whole`. None if the first row is lost in the noise or there is too much to compute.
-    fn by_rows(&self, tilt: Tilt, whole: f64, work: &Work) -> Option<Enclosure> {
-        let mut rows = Rows::new(&self.crowd, &self.weights, tilt, self.question.precision)?;
+    fn by_rows(&self, tilt: ClassTilt, whole: f64, work: &WorkBudget) -> Option<Enclosure> {
+        let mut rows = RowSums::new(&self.crowd, &self.weights, tilt, self.request.precision)?;
         let start = rows.add(rows.center().row, rows.center().high)?;
         let fewer = self.walk(&mut rows, start, RowSide::Fewer, work);
         let more = self.walk(&mut rows, start, RowSide::More, work);
@@ -113,9 +113,9 @@ impl Divergence {
     }
 
     /// A bound at little cost, where it shows that the divergence does not matter.
-    fn negligible(&self, tilt: Tilt, work: &Work) -> Option<f64> {
+    fn negligible(&self, tilt: ClassTilt, work: &WorkBudget) -> Option<f64> {
         let center = self.crowd.tilted(tilt).mean();
-        let negligible = self.question.precision * self.question.goal;
+        let negligible = self.request.precision * self.request.goal;
         let likely = self.crowd.cumulant(tilt) - tilt.high * center.high - tilt.row * center.row < negligible.ln();
         if !likely {
             return None;
@@ -125,7 +125,13 @@ impl Divergence {
     }
 
     /// A bound on all positive terms, from the tails on both sides of the tilted mean.
-    fn bound_without_rows(&self, tilt: Tilt, HighRow { high, row }: HighRow<i64>, negligible: f64, work: &Work) -> f64 {
+    fn bound_without_rows(
+        &self,
+        tilt: ClassTilt,
+        HighRow { high, row }: HighRow<i64>,
+        negligible: f64,
+        work: &WorkBudget,
+    ) -> f64 {
         let slope = (tilt.row / tilt.high).clamp(0.0, 1.0);
         let bound = |side: RowSide, row: i64, slope: f64| {
             let tail = TailBound::new(&self.crowd, self.weights, tilt, side);
@@ -136,12 +142,12 @@ impl Divergence {
     }
 
     /// Adds the rows on one side of the first until the rest does not matter; returns a bound on the rest.
-    fn walk(&self, rows: &mut Rows, start: Turn, side: RowSide, work: &Work) -> f64 {
+    fn walk(&self, rows: &mut RowSums, start: Turn, side: RowSide, work: &WorkBudget) -> f64 {
         let tail = TailBound::new(&self.crowd, self.weights, rows.tilt(), side);
-        let mut walk = Walk::new(rows.center().row, start);
+        let mut walk = RowWalk::new(rows.center().row, start);
         let mut rows_to_next_look = 0;
         loop {
-            let enough = self.question.tolerance(rows.value());
+            let enough = self.request.tolerance(rows.value());
             let end = walk.row == rows.last(side);
             rows_to_next_look -= 1;
             if end || rows_to_next_look < 0 && rows.last_added() * rows.deviation() <= enough {
@@ -161,7 +167,7 @@ impl Divergence {
 }
 
 /// A walk from row to row: the row and the turn that it started with, and those that it has reached.
-struct Walk {
+struct RowWalk {
     first: i64,
     start: Turn,
     row: i64,
@@ -170,7 +176,7 @@ struct Walk {
     before: Turn,
 }
 
-impl Walk {
+impl RowWalk {
     fn new(row: i64, turn: Turn) -> Self {
         Self { first: row, start: turn, row, turn, before: turn }
     }
@@ -205,10 +211,10 @@ mod tests {
     /// Against the array of all histograms, to which owners are added one by one.
     fn agrees(accountant: &Accountant, yes: u64, no: u64, at: f64) -> Result<(), TestCaseError> {
         let view = accountant.reduced_view();
-        let work = Work::within(WorkLimit::default(), yes + no + 1);
-        let question = Question::new(at, -80.0, 0.0);
+        let work = WorkBudget::within(WorkLimit::default(), yes + no + 1);
+        let request = DivergenceRequest::new(at, -80.0, 0.0);
         let crowd = Crowd { yes, no };
-        let (truth, found) = (view.enumerated(crowd, at.exp()), view.both_truths(crowd, question, &work));
+        let (truth, found) = (view.enumerated(crowd, at.exp()), view.both_truths(crowd, request, &work));
         for (truth, found) in truth.iter().zip(found.iter()) {
             let enclosed = found.lower() <= truth.upper() + 1e-14 && found.upper() >= truth.lower() - 1e-14;
             prop_assert!(enclosed, "{found:?} does not enclose {truth:?}");
@@ -258,11 +264,11 @@ mod tests {
         let channel = channel("normal-form(f=0.4,r=0.1)");
         let accountant = release(&channel, 100_001).expect("owners");
         let view = accountant.reduced_view();
-        let work = Work::within(WorkLimit::default(), 100_001);
-        let question = Question { precision: 1e-6, ..Question::new(0.008, -80.0, 0.0) };
-        let of_no = |owners: u64| view.one_truth(OneTruth { truth: Truth::No, owners }, question, &work);
+        let work = WorkBudget::within(WorkLimit::default(), 100_001);
+        let request = DivergenceRequest { precision: 1e-6, ..DivergenceRequest::new(0.008, -80.0, 0.0) };
+        let of_no = |owners: u64| view.one_truth(OneTruth { truth: Truth::No, owners }, request, &work);
         let [fewer, all] = [99_998, 100_000].map(of_no);
-        let mixed = view.both_truths(Crowd { yes: 1, no: 99_999 }, question, &work);
+        let mixed = view.both_truths(Crowd { yes: 1, no: 99_999 }, request, &work);
         for which in Direction::BOTH {
             assert!(mixed[which].upper() >= all[which].lower() * 0.999 && mixed[which].lower() <= fewer[which].upper());
             assert!(mixed[which].upper() <= mixed[which].lower() * (1.0 + 4e-6), "{:?}", mixed[which]);

@@ -3,9 +3,9 @@
 use std::f64::consts::TAU;
 
 use super::generating_function::{Nodes, odd};
-use super::generating_function::{Row, Signed, Transform};
+use super::generating_function::{RowTransform, Signed, Transform};
 use super::tail_bound::RowSide;
-use super::tilt::{HighRow, Tilt};
+use super::tilt::{ClassTilt, HighRow};
 use crate::certified::binomial::{Binomial, Coin, window};
 use crate::certified::root::bisect_integers;
 use crate::certified::rounding::Enclosure;
@@ -30,11 +30,11 @@ pub(super) struct Turn {
 }
 
 /// Adds up rows.
-pub(super) struct Rows {
+pub(super) struct RowSums {
     transform: Transform,
-    row: Row,
+    row: RowTransform,
     untilt: Untilt,
-    windows: Windows,
+    windows: SupportRanges,
     /// All owners with the target.
     owners: i64,
     /// The row count's standard deviation.
@@ -68,7 +68,7 @@ struct Undecided {
 
 /// What undoes a tilt.
 struct Untilt {
-    tilt: Tilt,
+    tilt: ClassTilt,
     /// The tilted means of the counts high and row.
     center: HighRow<i64>,
     /// The logarithm of the factor at the center.
@@ -76,7 +76,7 @@ struct Untilt {
 }
 
 impl Untilt {
-    fn new(crowd: &CrowdLaws<3>, tilt: Tilt, center: HighRow<i64>) -> Self {
+    fn new(crowd: &CrowdLaws<3>, tilt: ClassTilt, center: HighRow<i64>) -> Self {
         let level = crowd.cumulant(tilt) - tilt.high * center.high as f64 - tilt.row * center.row as f64;
         Self { tilt, center, level }
     }
@@ -98,7 +98,7 @@ impl Untilt {
 struct Depth {
     /// The logarithm of what may be left out of the transform.
     noise: f64,
-    windows: Windows,
+    windows: SupportRanges,
     /// The logarithm by which what is folded back from below a turn is damped, negated.
     damped: f64,
 }
@@ -108,7 +108,7 @@ impl Depth {
         // All constants are made for a precision of a per mille.
         let deeper = (1e-3 / precision).ln();
         let noise = noise(tilted, target, deeper);
-        Self { noise, windows: Windows::new(tilted, noise, deeper), damped: DAMPED + deeper }
+        Self { noise, windows: SupportRanges::new(tilted, noise, deeper), damped: DAMPED + deeper }
     }
 
     /// The tilted mass that the transform folds back into a term.
@@ -123,7 +123,7 @@ impl Depth {
 }
 
 /// Windows of the tilted counts with the target.
-struct Windows {
+struct SupportRanges {
     /// Of both counts, but for what is lost in the noise.
     high: (i64, i64),
     row: (i64, i64),
@@ -132,7 +132,7 @@ struct Windows {
     turns: (i64, i64),
 }
 
-impl Windows {
+impl SupportRanges {
     /// `deeper` is by how much the logarithms of all that is left out must be below the usual.
     fn new(tilted: &CrowdLaws<3>, noise: f64, deeper: f64) -> Self {
         let farthest = FARTHEST_ROW - deeper;
@@ -175,9 +175,9 @@ fn noise(tilted: &CrowdLaws<3>, target: &Signed, deeper: f64) -> f64 {
         - deeper
 }
 
-impl Rows {
+impl RowSums {
     /// None where so much would have to be computed that no claim is worth it.
-    pub(super) fn new(crowd: &CrowdLaws<3>, weights: &[Weight; 3], tilt: Tilt, precision: f64) -> Option<Self> {
+    pub(super) fn new(crowd: &CrowdLaws<3>, weights: &[Weight; 3], tilt: ClassTilt, precision: f64) -> Option<Self> {
         let tilted = crowd.tilted(tilt);
         let center = tilted.mean().map(|mean| mean.round() as i64);
         let target = Signed::new(weights, tilt);
@@ -200,7 +200,7 @@ impl Rows {
         })
     }
 
-    pub(super) fn tilt(&self) -> Tilt {
+    pub(super) fn tilt(&self) -> ClassTilt {
         self.untilt.tilt
     }
 

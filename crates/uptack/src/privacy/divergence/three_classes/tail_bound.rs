@@ -8,11 +8,11 @@
 use std::f64::consts::TAU;
 
 use super::generating_function::{Polar, chord, falling_sum, mirrored, odd};
-use super::tilt::{Bound, Corner, HighRow, Tilt};
+use super::tilt::{ClassTilt, Corner, CornerBound, HighRow};
 use crate::certified::binomial::{Binomial, Coin, window};
 use crate::certified::rounding::ROUNDOFF;
 use crate::privacy::likelihood::{CrowdLaws, Likelihood, Weight};
-use crate::privacy::work::Work;
+use crate::privacy::work::WorkBudget;
 
 /// Rows with fewer or with more owners in the row class.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -40,7 +40,7 @@ impl RowSide {
 pub(super) struct TailBound<'a> {
     crowd: &'a CrowdLaws<3>,
     weights: [Weight; 3],
-    tilt: Tilt,
+    tilt: ClassTilt,
     side: RowSide,
 }
 
@@ -53,16 +53,16 @@ pub(super) struct Stair {
 }
 
 /// A direction, and the number that the counts reach in it.
-type Shape = (HighRow<f64>, f64);
+type ReachedCount = (HighRow<f64>, f64);
 
 impl Stair {
     /// What the high count of a crowd one step before the turn reaches. The turn counts the target, too.
-    fn by_high_count(self) -> Shape {
+    fn by_high_count(self) -> ReachedCount {
         (HighRow { high: 1.0, row: 0.0 }, self.turn as f64 - 1.0)
     }
 
     /// What the counts high and row together reach there.
-    fn by_both_counts(self) -> Shape {
+    fn by_both_counts(self) -> ReachedCount {
         (HighRow { high: 1.0, row: 1.0 }, (self.turn + self.row) as f64 - 1.0)
     }
 }
@@ -75,13 +75,13 @@ const STEP_COST: u64 = 800;
 const STEP: f64 = 0.5;
 
 impl<'a> TailBound<'a> {
-    pub(super) fn new(crowd: &'a CrowdLaws<3>, weights: [Weight; 3], tilt: Tilt, side: RowSide) -> Self {
+    pub(super) fn new(crowd: &'a CrowdLaws<3>, weights: [Weight; 3], tilt: ClassTilt, side: RowSide) -> Self {
         Self { crowd, weights, tilt, side }
     }
 
     /// A bound on the positive terms in the rows beyond `start.row`. What is left out of the staircase should be no more than
     /// `negligible`.
-    pub(super) fn bound(&self, start: Stair, negligible: f64, work: &Work) -> f64 {
+    pub(super) fn bound(&self, start: Stair, negligible: f64, work: &WorkBudget) -> f64 {
         let mut stair = start;
         let last = self.side.last(self.crowd.owners.size());
         let length = self.length(start.slope);
@@ -112,7 +112,7 @@ impl<'a> TailBound<'a> {
     }
 
     /// What the counts one step before a turn reach between two stairs: known from the turn of the first or of the last row.
-    fn shape_between(&self, stair: Stair, next: Stair) -> Shape {
+    fn shape_between(&self, stair: Stair, next: Stair) -> ReachedCount {
         let flat = stair.slope.abs() < 0.5;
         let from_first = flat == (self.side == RowSide::Fewer);
         if from_first { self.natural(stair) } else { self.opposite(next) }
@@ -128,7 +128,7 @@ impl<'a> TailBound<'a> {
     }
 
     /// What the counts one step before a turn reach in all rows beyond one whose turn is known.
-    fn natural(&self, stair: Stair) -> Shape {
+    fn natural(&self, stair: Stair) -> ReachedCount {
         match self.side {
             RowSide::Fewer => stair.by_high_count(),
             RowSide::More => stair.by_both_counts(),
@@ -136,7 +136,7 @@ impl<'a> TailBound<'a> {
     }
 
     /// The same in the rows before one whose turn is known.
-    fn opposite(&self, stair: Stair) -> Shape {
+    fn opposite(&self, stair: Stair) -> ReachedCount {
         match self.side {
             RowSide::Fewer => stair.by_both_counts(),
             RowSide::More => stair.by_high_count(),
@@ -144,14 +144,14 @@ impl<'a> TailBound<'a> {
     }
 
     /// A bound for the histograms one step before a turn in `length` rows beyond `row`, weighted.
-    fn strip(&self, row: i64, length: i64, shape: Shape) -> f64 {
+    fn strip(&self, row: i64, length: i64, shape: ReachedCount) -> f64 {
         let bound = self.corner_bound(row, shape, true);
         // One row more: the corner starts at the row itself.
         self.before() * bound.all * bound.single * series(bound.at[1], Some(length + 1)) * (1.0 + 1e-9)
     }
 
     /// The same for all rows beyond `row`.
-    fn all(&self, row: i64, shape: Shape) -> f64 {
+    fn all(&self, row: i64, shape: ReachedCount) -> f64 {
         let bound = self.corner_bound(row, shape, false);
         // Without an outward tilt the series is infinite, but all histograms of the corner have at most the corner's mass.
         self.before() * bound.all * (bound.single * series(bound.at[1], None)).min(1.0) * (1.0 + 1e-9)
@@ -192,7 +192,7 @@ impl<'a> TailBound<'a> {
     }
 
     /// A bound for the histograms of this shape in the rows beyond `row`; `ends` is whether the rows end.
-    fn corner_bound(&self, row: i64, (direction, reached): Shape, ends: bool) -> Bound {
+    fn corner_bound(&self, row: i64, (direction, reached): ReachedCount, ends: bool) -> CornerBound {
         // The edge is the row below or the row itself.
         let (outwards, first) = match self.side {
             RowSide::Fewer => (-1.0, 1.0 - row as f64),

@@ -37,9 +37,9 @@ impl HighRow<f64> {
 }
 
 /// Exponents for both counts.
-pub(super) type Tilt = HighRow<f64>;
+pub(super) type ClassTilt = HighRow<f64>;
 
-impl Tilt {
+impl ClassTilt {
     /// The factors on the probabilities of high, row and low.
     pub(super) fn factors(self) -> [f64; 3] {
         [self.high.exp(), self.row.exp(), 1.0]
@@ -76,7 +76,7 @@ impl Covariance {
 /// at its tip relative to it (`single`). A histogram further out by (i, j) in the two directions is less likely by the factor
 /// exp(−i·u − j·v), where (u, v) is `at`.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Bound {
+pub(super) struct CornerBound {
     pub(super) all: f64,
     pub(super) single: f64,
     pub(super) at: [f64; 2],
@@ -93,9 +93,9 @@ pub(super) struct Corner {
 
 impl Corner {
     /// The tilt of both counts for tilts in the two directions.
-    fn tilt(&self, [u, v]: [f64; 2]) -> Tilt {
+    fn tilt(&self, [u, v]: [f64; 2]) -> ClassTilt {
         let [one, other] = self.directions;
-        Tilt { high: u * one.high + v * other.high, row: u * one.row + v * other.row }
+        ClassTilt { high: u * one.high + v * other.high, row: u * one.row + v * other.row }
     }
 
     /// The tilts in the two directions, made nonnegative where they have to be.
@@ -147,13 +147,13 @@ impl TurningCurve {
     }
 
     /// The point with this tilt of the row count, if there is one.
-    fn at(&self, row: f64) -> Option<Tilt> {
+    fn at(&self, row: f64) -> Option<ClassTilt> {
         let excess = (self.deficit - self.row_weight * row.exp_m1()) / self.high_weight;
-        (excess > -1.0).then_some(Tilt { high: excess.ln_1p(), row })
+        (excess > -1.0).then_some(ClassTilt { high: excess.ln_1p(), row })
     }
 
     /// The point at which a function is least.
-    fn least(&self, function: impl Fn(Tilt) -> f64) -> Tilt {
+    fn least(&self, function: impl Fn(ClassTilt) -> f64) -> ClassTilt {
         let value = |row: f64| self.at(row).map_or(f64::INFINITY, &function);
         let search = |reach: f64| golden_section((-reach, reach), SEARCH_STEPS, 1e-4, value);
         let mut reach = 3.0 * self.straight;
@@ -165,26 +165,26 @@ impl TurningCurve {
             reach *= 4.0;
             row = search(reach);
         }
-        self.at(row).unwrap_or(Tilt { high: self.straight, row: 0.0 })
+        self.at(row).unwrap_or(ClassTilt { high: self.straight, row: 0.0 })
     }
 }
 
 impl CrowdLaws<3> {
     /// ln E exp(tilt·counts). Its absolute error is some roundings of the owners times the tilt.
-    pub(super) fn cumulant(&self, tilt: Tilt) -> f64 {
+    pub(super) fn cumulant(&self, tilt: ClassTilt) -> f64 {
         let growth = tilt.map(f64::exp_m1);
         self.sum_over_owners(|law| cumulant_of_one(law, tilt, growth))
     }
 
     /// How unlikely the mean of the tilted law is, as a negative logarithm to first order: τ·mean − K(τ).
-    fn rate(&self, tilt: Tilt) -> f64 {
+    fn rate(&self, tilt: ClassTilt) -> f64 {
         let mean = self.tilted(tilt).mean();
         let rate = tilt.dot(mean) - self.cumulant(tilt);
         if rate.is_nan() { f64::INFINITY } else { rate }
     }
 
     /// The crowd whose owners draw from the tilted laws.
-    pub(super) fn tilted(&self, tilt: Tilt) -> Self {
+    pub(super) fn tilted(&self, tilt: ClassTilt) -> Self {
         let factors = tilt.factors();
         Self { laws: self.laws.map(|law| reweighted(law, factors)), ..*self }
     }
@@ -218,11 +218,11 @@ impl CrowdLaws<3> {
 
     /// A tilt whose mean is the likeliest place at which the evidence turns: the target's tilted weights sum to zero there. Of the
     /// weights `x`, the first is positive, the last negative, and the sum not positive.
-    pub(super) fn turning_tilt(&self, x: [f64; 3]) -> Tilt {
+    pub(super) fn turning_tilt(&self, x: [f64; 3]) -> ClassTilt {
         let curve = TurningCurve::new(x, self.high_deviation());
         let tilt = self.within_reach(curve.least(|tilt| self.rate(tilt)));
         let deviation = self.tilted(tilt).high_deviation();
-        Tilt { high: tilt.high.max(0.5 * LEAST / deviation), ..tilt }
+        ClassTilt { high: tilt.high.max(0.5 * LEAST / deviation), ..tilt }
     }
 
     /// The standard deviation of the high count.
@@ -231,7 +231,7 @@ impl CrowdLaws<3> {
     }
 
     /// Shrinks a tilt that would empty a class: the evidence then turns at the edge of what there is.
-    fn within_reach(&self, mut tilt: Tilt) -> Tilt {
+    fn within_reach(&self, mut tilt: ClassTilt) -> ClassTilt {
         // A class that is nearly empty without a tilt may stay so.
         let least = self.mean_of_high_and_low().map(|count| NEARLY_NOBODY.min(0.01 * count));
         for _ in 0..40 {
@@ -239,13 +239,13 @@ impl CrowdLaws<3> {
             if high >= least[0] && low >= least[1] {
                 break;
             }
-            tilt = Tilt { high: 0.8 * tilt.high, row: 0.8 * tilt.row };
+            tilt = ClassTilt { high: 0.8 * tilt.high, row: 0.8 * tilt.row };
         }
         tilt
     }
 
     /// Chernoff's bound on the probabilities of a corner's histograms, at nearly the best tilt.
-    pub(super) fn chernoff(&self, corner: &Corner) -> Bound {
+    pub(super) fn chernoff(&self, corner: &Corner) -> CornerBound {
         let (mut at, mut value) = ([0.0; 2], 0.0);
         for _ in 0..NEWTON_STEPS {
             let Some((next, there)) = self.descend(corner, at, value) else { break };
@@ -258,7 +258,7 @@ impl CrowdLaws<3> {
         // The sums above are off by some roundings of the owners times the tilt.
         let tilt = corner.tilt(at);
         let slack = 1e-6 + 1e-13 * self.owners.size() as f64 * (tilt.high.abs() + tilt.row.abs());
-        Bound { all: (value + slack).exp(), single: self.tilted(tilt).largest_probability(), at }
+        CornerBound { all: (value + slack).exp(), single: self.tilted(tilt).largest_probability(), at }
     }
 
     /// The exponent of Chernoff's bound for a corner, at tilts in its two directions: K(τ) − τ·reached.
@@ -299,7 +299,7 @@ impl CrowdLaws<3> {
 }
 
 /// ln E exp(tilt·counts) of one owner, where `growth` is e^tilt − 1.
-fn cumulant_of_one([high, row, low]: [f64; 3], tilt: Tilt, growth: HighRow<f64>) -> f64 {
+fn cumulant_of_one([high, row, low]: [f64; 3], tilt: ClassTilt, growth: HighRow<f64>) -> f64 {
     let change = high * growth.high + row * growth.row;
     // Where 1 + change is small, it is computed without the difference.
     if change < -0.5 { (high * tilt.high.exp() + row * tilt.row.exp() + low).ln() } else { change.ln_1p() }
