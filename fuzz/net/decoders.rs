@@ -16,7 +16,7 @@ use uptack_dap::{
     task::{self, AggregatorRole, AggregatorTask, CollectorTask, TaskParameters, TaskSet},
     token::{Token, TokenHash},
 };
-use uptack_server::aggregator::{self, Admission, CardDefinition, Definition, PairSecret};
+use uptack_server::aggregator::{self, Admission, CardDefinition, PairSecret, TaskDefinition};
 use url::Url;
 
 /// One kind of input.
@@ -36,7 +36,7 @@ pub(super) fn task_files(data: &[u8]) {
     let _ = task::parse_aggregator_task(data);
     let _ = serde_json::from_slice::<AggregatorTask>(data);
     let _ = serde_json::from_slice::<CollectorTask>(data);
-    if let Ok(definition) = Definition::parse(data) {
+    if let Ok(definition) = TaskDefinition::parse(data) {
         resolve_definition(&definition);
     }
     if let Ok(parameters) = serde_json::from_slice::<TaskParameters>(data) {
@@ -47,7 +47,7 @@ pub(super) fn task_files(data: &[u8]) {
     }
 }
 
-fn resolve_definition(definition: &Definition) {
+fn resolve_definition(definition: &TaskDefinition) {
     // Whoever sends it, an operator who has named nobody serves nothing.
     assert!(Admission::default().resolve(definition).is_err(), "admitted by nobody");
     let _ = Admission { pair_secret: Some(PairSecret::generate()), ..Admission::default() }.resolve(definition);

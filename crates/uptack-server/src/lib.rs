@@ -2,7 +2,7 @@
 //!
 //! - [`aggregator`]: a leader or a helper of the private write; both in one process if one operator is trusted.
 //! - [`desk`]: opens queries, signs their cards, collects once, keeps the record.
-//! - [`base`]: what both are built on: listening with limits, logs, copies of state that is being written.
+//! - [`base`]: the basis of both: listening with limits, logs, backups of running servers.
 
 pub mod aggregator;
 pub mod base;

@@ -24,11 +24,11 @@ use crate::{
         aggregation::helper,
         collection::{self, aggregate_share},
         reports,
-        state::{Name, Shared},
-        tasks::{Task, definition::Definition, enrolment},
+        state::{AggregatorCounter, AggregatorState},
+        tasks::{ServedTask, definition::TaskDefinition, enrolment},
     },
     base::{
-        http::{self, METRICS_TYPE, document, json_document},
+        http::{self, METRICS_TYPE, Reply, document, json_document},
         metrics::Gauge,
         problem::{Answer, Problem},
         web_pages::{self, WebPages},
@@ -36,11 +36,10 @@ use crate::{
     error::Error,
 };
 
-type Reply = Answer<Response>;
-type Server = State<Arc<Shared>>;
+type SharedState = State<Arc<AggregatorState>>;
 
 /// Builds the routes that the role serves.
-pub(crate) fn routes(shared: Arc<Shared>) -> Router {
+pub(crate) fn routes(shared: Arc<AggregatorState>) -> Router {
     let pages = WebPages::of(&shared.config.allowed_origins);
     let mut routes = match shared.config.role {
         AggregatorRole::Leader => leader_routes(&pages),
@@ -57,7 +56,7 @@ pub(crate) fn routes(shared: Arc<Shared>) -> Router {
         .with_state(shared)
 }
 
-fn leader_routes(pages: &WebPages) -> Router<Arc<Shared>> {
+fn leader_routes(pages: &WebPages) -> Router<Arc<AggregatorState>> {
     let reports = put(upload).options(async || web_pages::preflight(&Method::PUT));
     let collections = put(create_collection).post(poll_collection).delete(delete_collection);
     Router::new()
@@ -65,7 +64,7 @@ fn leader_routes(pages: &WebPages) -> Router<Arc<Shared>> {
         .route(Endpoint::START_COLLECTION.path, collections)
 }
 
-fn helper_routes() -> Router<Arc<Shared>> {
+fn helper_routes() -> Router<Arc<AggregatorState>> {
     let jobs = put(initialize_job).post(continue_job).delete(delete_job);
     Router::new()
         .route(Endpoint::START_AGGREGATION.path, jobs)
@@ -73,12 +72,12 @@ fn helper_routes() -> Router<Arc<Shared>> {
 }
 
 /// A resource that web pages may use. They may fetch keys and upload; nothing else.
-fn open_to(pages: &WebPages, resource: MethodRouter<Arc<Shared>>) -> MethodRouter<Arc<Shared>> {
+fn open_to(pages: &WebPages, resource: MethodRouter<Arc<AggregatorState>>) -> MethodRouter<Arc<AggregatorState>> {
     resource.layer(middleware::from_fn_with_state(pages.clone(), web_pages::share))
 }
 
 /// What operators look at, on a listener of its own.
-pub(crate) fn operations(shared: Arc<Shared>) -> Router {
+pub(crate) fn operations(shared: Arc<AggregatorState>) -> Router {
     Router::new()
         .route("/healthz", get(health))
         .route("/metrics", get(metrics))
@@ -86,11 +85,11 @@ pub(crate) fn operations(shared: Arc<Shared>) -> Router {
         .with_state(shared)
 }
 
-async fn outermost(State(shared): Server, request: Request, next: Next) -> Response {
-    http::observe(request, next, |outcome| shared.metrics.add(Name::Requests, outcome, 1)).await
+async fn outermost(State(shared): SharedState, request: Request, next: Next) -> Response {
+    http::observe(request, next, |outcome| shared.metrics.add(AggregatorCounter::Requests, outcome, 1)).await
 }
 
-async fn hpke_config(State(shared): Server, Query(query): Query<KeysQuery>) -> Reply {
+async fn hpke_config(State(shared): SharedState, Query(query): Query<KeysQuery>) -> Reply {
     // All tasks have the same keys; a task that is named must exist nevertheless.
     if let Some(text) = query.task_id {
         find_task(&shared, &text)?;
@@ -101,7 +100,7 @@ async fn hpke_config(State(shared): Server, Query(query): Query<KeysQuery>) -> R
     Ok(response)
 }
 
-async fn upload(State(shared): Server, Path(task): Path<String>, message: Message) -> Reply {
+async fn upload(State(shared): SharedState, Path(task): Path<String>, message: Message) -> Reply {
     let task = find_task(&shared, &task)?;
     let shown = enrolment::shown(&message.headers);
     let body = message.read(&shared, Endpoint::UPLOAD, reports::largest_body(&task)).await?;
@@ -110,43 +109,43 @@ async fn upload(State(shared): Server, Path(task): Path<String>, message: Messag
     Ok(StatusCode::OK.into_response())
 }
 
-async fn create_collection(job: Job<CollectionJobId>, message: Message) -> Reply {
+async fn create_collection(job: NamedJob<CollectionJobId>, message: Message) -> Reply {
     let body = message.read(&job.shared, Endpoint::START_COLLECTION, SMALL).await?;
     collection::create(&job.shared, &job.task, job.id, &body).await?;
     Ok(StatusCode::CREATED.into_response())
 }
 
-async fn poll_collection(job: Job<CollectionJobId>) -> Reply {
+async fn poll_collection(job: NamedJob<CollectionJobId>) -> Reply {
     Ok(match collection::poll(&job.shared, &job.task, job.id).await? {
         Some(result) => answer(Endpoint::POLL_COLLECTION, result),
         None => (StatusCode::ACCEPTED, [(header::RETRY_AFTER, "1")]).into_response(),
     })
 }
 
-async fn delete_collection(job: Job<CollectionJobId>) -> Reply {
+async fn delete_collection(job: NamedJob<CollectionJobId>) -> Reply {
     collection::delete(&job.shared, &job.task, job.id).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-async fn initialize_job(job: Job<AggregationJobId>, message: Message) -> Reply {
+async fn initialize_job(job: NamedJob<AggregationJobId>, message: Message) -> Reply {
     let body = message.read(&job.shared, Endpoint::START_AGGREGATION, helper::LARGEST_REQUEST).await?;
     let results = helper::initialize(&job.shared, &job.task, job.id, body).await?;
     Ok(answer(Endpoint::START_AGGREGATION, results))
 }
 
-async fn continue_job(job: Job<AggregationJobId>, headers: HeaderMap) -> Reply {
+async fn continue_job(job: NamedJob<AggregationJobId>, headers: HeaderMap) -> Reply {
     check_media_type(&headers, Endpoint::CONTINUE_AGGREGATION)?;
     Err(helper::continue_job(&job.shared, &job.task, &job.id))
 }
 
-async fn delete_job(job: Job<AggregationJobId>) -> Reply {
+async fn delete_job(job: NamedJob<AggregationJobId>) -> Reply {
     helper::delete_job(&job.shared, &job.task, job.id).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-async fn aggregate_share(State(shared): Server, Path(task): Path<String>, message: Message) -> Reply {
+async fn aggregate_share(State(shared): SharedState, Path(task): Path<String>, message: Message) -> Reply {
     let task = find_task(&shared, &task)?;
-    authorize(&task, Caller::Leader, &message.headers)?;
+    authorize(&task, AuthorizedParty::Leader, &message.headers)?;
     let body = message.read(&shared, Endpoint::AGGREGATE_SHARE, SMALL).await?;
     let share = aggregate_share::aggregate_share(&shared, &task, &body).await?;
     Ok(answer(Endpoint::AGGREGATE_SHARE, share))
@@ -157,7 +156,7 @@ fn answer(endpoint: Endpoint, body: Vec<u8>) -> Response {
     document(endpoint.answer_type.expect("the endpoint's answer has a body"), body)
 }
 
-async fn health(State(shared): Server) -> Reply {
+async fn health(State(shared): SharedState) -> Reply {
     shared.store.check()?;
     let health = json!({
         "status": "ok",
@@ -169,7 +168,7 @@ async fn health(State(shared): Server) -> Reply {
     Ok(json_document(&health))
 }
 
-async fn metrics(State(shared): Server) -> Reply {
+async fn metrics(State(shared): SharedState) -> Reply {
     let pending = shared.store.pending_reports()?;
     let text = shared.metrics.render(&[
         Gauge::single("uptack_pending_reports", "Reports stored and not yet aggregated.", pending),
@@ -181,7 +180,7 @@ async fn metrics(State(shared): Server) -> Reply {
 async fn add_task(Path(task): Path<String>, Operator(shared): Operator, body: Body) -> Reply {
     let id = parse_task_id(&task)?;
     let body = http::read_body(body, SMALL, shared.config.request_timeout).await?;
-    let definition = Definition::parse(&body)?;
+    let definition = TaskDefinition::parse(&body)?;
     if definition.task_id() != id {
         return Err(Error::input("the path and the definition name different tasks").into());
     }
@@ -209,26 +208,26 @@ async fn remove_task(Path(task): Path<String>, Operator(shared): Operator) -> Re
 const SMALL: usize = 1024 * 1024;
 
 /// A job that a request names, if the request carries the token of the party whose jobs these are.
-struct Job<T> {
-    shared: Arc<Shared>,
-    task: Arc<Task>,
+struct NamedJob<T> {
+    shared: Arc<AggregatorState>,
+    task: Arc<ServedTask>,
     id: T,
 }
 
-impl<T: JobId> FromRequestParts<Arc<Shared>> for Job<T> {
+impl<T: JobId> FromRequestParts<Arc<AggregatorState>> for NamedJob<T> {
     type Rejection = Response;
 
-    async fn from_request_parts(parts: &mut Parts, shared: &Arc<Shared>) -> Result<Self, Response> {
+    async fn from_request_parts(parts: &mut Parts, shared: &Arc<AggregatorState>) -> Result<Self, Response> {
         let path = Path::<(String, String)>::from_request_parts(parts, shared).await;
         let Path((task, job)) = path.map_err(IntoResponse::into_response)?;
         Self::find(shared, &task, &job, &parts.headers).map_err(IntoResponse::into_response)
     }
 }
 
-impl<T: JobId> Job<T> {
-    fn find(shared: &Arc<Shared>, task: &str, job: &str, headers: &HeaderMap) -> Answer<Self> {
+impl<T: JobId> NamedJob<T> {
+    fn find(shared: &Arc<AggregatorState>, task: &str, job: &str, headers: &HeaderMap) -> Answer<Self> {
         let task = find_task(shared, task)?;
-        authorize(&task, T::CALLER, headers)?;
+        authorize(&task, T::PARTY, headers)?;
         let id = job
             .parse()
             .map_err(|_| Problem::bad_request("The job in the path is not 16 bytes of unpadded base64url."))?;
@@ -238,31 +237,31 @@ impl<T: JobId> Job<T> {
 
 /// The name of a job, which says whose it is.
 trait JobId: FromStr + Send {
-    const CALLER: Caller;
+    const PARTY: AuthorizedParty;
 }
 
 impl JobId for CollectionJobId {
-    const CALLER: Caller = Caller::Collector;
+    const PARTY: AuthorizedParty = AuthorizedParty::Collector;
 }
 
 impl JobId for AggregationJobId {
-    const CALLER: Caller = Caller::Leader;
+    const PARTY: AuthorizedParty = AuthorizedParty::Leader;
 }
 
 /// Whose token a request must carry.
 #[derive(Clone, Copy)]
-enum Caller {
+enum AuthorizedParty {
     Collector,
     Leader,
 }
 
 /// The state, for a request that carries the operator's token.
-struct Operator(Arc<Shared>);
+struct Operator(Arc<AggregatorState>);
 
-impl FromRequestParts<Arc<Shared>> for Operator {
+impl FromRequestParts<Arc<AggregatorState>> for Operator {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, shared: &Arc<Shared>) -> Answer<Self> {
+    async fn from_request_parts(parts: &mut Parts, shared: &Arc<AggregatorState>) -> Answer<Self> {
         let expected = shared.config.admin_token.as_ref().map(|token| token.hash());
         if carries(&parts.headers, expected.as_ref()) {
             return Ok(Self(Arc::clone(shared)));
@@ -288,14 +287,14 @@ impl<S: Send + Sync> FromRequest<S> for Message {
 
 impl Message {
     /// Reads a message of the expected type, within limits of size and time.
-    async fn read(self, shared: &Shared, endpoint: Endpoint, limit: usize) -> Answer<Vec<u8>> {
+    async fn read(self, shared: &AggregatorState, endpoint: Endpoint, limit: usize) -> Answer<Vec<u8>> {
         check_media_type(&self.headers, endpoint)?;
         http::read_body(self.body, limit, shared.config.request_timeout).await
     }
 }
 
 /// The task that a path names.
-fn find_task(shared: &Shared, text: &str) -> Answer<Arc<Task>> {
+fn find_task(shared: &AggregatorState, text: &str) -> Answer<Arc<ServedTask>> {
     shared.task(&parse_task_id(text)?)
 }
 
@@ -311,10 +310,10 @@ fn check_media_type(headers: &HeaderMap, endpoint: Endpoint) -> Answer<()> {
     Err(Problem::http(StatusCode::UNSUPPORTED_MEDIA_TYPE, format!("The Content-Type must be {expected}.")))
 }
 
-fn authorize(task: &Task, caller: Caller, headers: &HeaderMap) -> Answer<()> {
-    let expected = match caller {
-        Caller::Collector => &task.definition.collector_token_hash,
-        Caller::Leader => &task.definition.aggregator_token_hash,
+fn authorize(task: &ServedTask, party: AuthorizedParty, headers: &HeaderMap) -> Answer<()> {
+    let expected = match party {
+        AuthorizedParty::Collector => &task.definition.collector_token_hash,
+        AuthorizedParty::Leader => &task.definition.aggregator_token_hash,
     };
     if carries(headers, expected.as_ref()) { Ok(()) } else { Err(task.problem(ProblemType::UnauthorizedRequest)) }
 }

@@ -1,4 +1,4 @@
-//! What an aggregator does by itself from time to time: delete old data, replace old keys, read new task files.
+//! Regular work: deleting expired data, replacing old keys, reading new task files.
 
 use std::{
     collections::HashMap,
@@ -9,14 +9,14 @@ use std::{
 
 use crate::{
     aggregator::{
-        state::Shared,
+        state::AggregatorState,
         store::ChangeResult,
-        tasks::{Task, definition::Definition, keys::Keys},
+        tasks::{ServedTask, definition::TaskDefinition, keys::Keys},
     },
     error::Result,
 };
 
-/// Time between two looks at the task files.
+/// The time between two checks for new task files.
 const PULSE: Duration = Duration::from_secs(1);
 /// Pulses between two cleanings.
 const CLEANING: u32 = 60;
@@ -24,7 +24,7 @@ const CLEANING: u32 = 60;
 const SHORTEST_OVERLAP: u64 = 24 * 3600;
 
 /// Runs until the aggregator stops.
-pub(crate) async fn run(shared: Arc<Shared>) {
+pub(crate) async fn run(shared: Arc<AggregatorState>) {
     let mut stopping = shared.stopping.subscribe();
     tokio::select! {
         () = repeat(&shared) => {}
@@ -32,7 +32,7 @@ pub(crate) async fn run(shared: Arc<Shared>) {
     }
 }
 
-async fn repeat(shared: &Arc<Shared>) {
+async fn repeat(shared: &Arc<AggregatorState>) {
     let mut seen = HashMap::new();
     for pulse in (0..CLEANING).cycle() {
         load_files(shared, &mut seen).await;
@@ -49,7 +49,7 @@ async fn repeat(shared: &Arc<Shared>) {
 }
 
 /// Serves the task files in the directory `tasks` below the data, each version of a file once.
-pub(crate) async fn load_files(shared: &Arc<Shared>, seen: &mut HashMap<PathBuf, Option<SystemTime>>) {
+pub(crate) async fn load_files(shared: &Arc<AggregatorState>, seen: &mut HashMap<PathBuf, Option<SystemTime>>) {
     for path in task_files(&shared.config.data.join("tasks")) {
         let changed = std::fs::metadata(&path).and_then(|data| data.modified()).ok();
         if seen.insert(path.clone(), changed) == Some(changed) {
@@ -61,12 +61,12 @@ pub(crate) async fn load_files(shared: &Arc<Shared>, seen: &mut HashMap<PathBuf,
     }
 }
 
-async fn load_file(shared: &Arc<Shared>, path: &Path) -> Result<()> {
-    crate::aggregator::add_task(shared, Definition::read(path)?).await
+async fn load_file(shared: &Arc<AggregatorState>, path: &Path) -> Result<()> {
+    crate::aggregator::add_task(shared, TaskDefinition::read(path)?).await
 }
 
-/// Deletes what has expired, and rotates or purges keys.
-pub(crate) async fn clean(shared: &Shared) -> Result<()> {
+/// Deletes expired data, and rotates or purges keys.
+pub(crate) async fn clean(shared: &AggregatorState) -> Result<()> {
     let now = shared.expiry.advance(&shared.store, shared.now()).await?;
     let tasks = shared.tasks();
     for task in &tasks {
@@ -76,7 +76,7 @@ pub(crate) async fn clean(shared: &Shared) -> Result<()> {
     purge_keys(shared, &tasks, now).await
 }
 
-async fn expire(shared: &Shared, task: &Arc<Task>, now: u64) -> Result<()> {
+async fn expire(shared: &AggregatorState, task: &Arc<ServedTask>, now: u64) -> Result<()> {
     let Some(age) = task.parameters().report_expiry_age else { return Ok(()) };
     let floor = now.saturating_sub(age);
     let precision = task.parameters().time_precision;
@@ -86,7 +86,7 @@ async fn expire(shared: &Shared, task: &Arc<Task>, now: u64) -> Result<()> {
 }
 
 /// Makes a new key if the current one has reached its age.
-async fn rotate_key(shared: &Shared, now: u64) -> Result<()> {
+async fn rotate_key(shared: &AggregatorState, now: u64) -> Result<()> {
     if let Some(lifetime) = shared.config.key_lifetime
         && now.saturating_sub(shared.keys().created()) >= lifetime.as_secs()
     {
@@ -98,7 +98,7 @@ async fn rotate_key(shared: &Shared, now: u64) -> Result<()> {
 
 /// Deletes keys that were replaced so long ago that no task takes reports sealed under them. A task whose reports never
 /// expire keeps them all.
-async fn purge_keys(shared: &Shared, tasks: &[Arc<Task>], now: u64) -> Result<()> {
+async fn purge_keys(shared: &AggregatorState, tasks: &[Arc<ServedTask>], now: u64) -> Result<()> {
     let mut ages = tasks.iter().map(|task| task.parameters().report_expiry_age);
     let longest = ages.try_fold(SHORTEST_OVERLAP, |longest, age| Some(longest.max(age?)));
     if let Some(longest) = longest {

@@ -26,20 +26,19 @@ use uptack_dap::{address::Origin, clock::Clock, http_client, protocol::TaskId, t
 use url::Url;
 
 use crate::{
-    base::listener::{self, Certificates, Limits, Signals},
+    base::listener::{self, Certificates, ConnectionLimits, Signals},
     error::Result,
 };
 pub use pair::Pair;
 pub(crate) use store::copy_into;
 pub use store::{STATE_FILE, back_up};
 pub use tasks::{
-    admission::Admission,
-    definition::{CardDefinition, Definition},
+    definition::{Admission, CardDefinition, TaskDefinition},
     pair_secret::PairSecret,
 };
 
-use state::Shared;
-use tasks::{Task, keys::Keys};
+use state::AggregatorState;
+use tasks::{ServedTask, keys::Keys};
 
 /// How an aggregator runs. [`Config::new`] gives defaults for everything but role and directory.
 #[derive(Debug, Clone)]
@@ -132,14 +131,14 @@ impl Config {
         }
     }
 
-    fn limits(&self) -> Limits {
-        Limits::new(self.max_connections, self.max_connections_per_address, self.request_timeout)
+    fn limits(&self) -> ConnectionLimits {
+        ConnectionLimits::new(self.max_connections, self.max_connections_per_address, self.request_timeout)
     }
 }
 
 /// A running aggregator. Dropping it stops it at once; [`Aggregator::shutdown`] stops it in order.
 pub struct Aggregator {
-    shared: Arc<Shared>,
+    shared: Arc<AggregatorState>,
     address: SocketAddr,
     operations: Option<SocketAddr>,
     certificates: Option<Arc<Certificates>>,
@@ -157,7 +156,7 @@ impl Aggregator {
         config.warn_if_nothing_is_admitted();
         let client = http_client::client_with_patience(config.peer_root.as_deref(), config.request_timeout)?;
         let listeners = Listeners::bind(&config).await?;
-        let shared = Arc::new(Shared::open(config, client).await?);
+        let shared = Arc::new(AggregatorState::open(config, client).await?);
         serve_known_tasks(&shared).await?;
         let (address, operations) = listeners.addresses()?;
         let mut workers = listeners.serve(&shared, certificates.clone());
@@ -191,7 +190,7 @@ impl Aggregator {
 
     /// Serves a task from now on, durably, if the operator's [conditions](Admission) admit it. Adding the identical
     /// definition again changes nothing.
-    pub async fn add_task(&self, definition: impl Into<Definition>) -> Result<()> {
+    pub async fn add_task(&self, definition: impl Into<TaskDefinition>) -> Result<()> {
         add_task(&self.shared, definition.into()).await
     }
 
@@ -259,7 +258,7 @@ impl Listeners {
         Ok((self.requests.local_addr()?, operations))
     }
 
-    fn serve(self, shared: &Arc<Shared>, certificates: Option<Arc<Certificates>>) -> Vec<JoinHandle<()>> {
+    fn serve(self, shared: &Arc<AggregatorState>, certificates: Option<Arc<Certificates>>) -> Vec<JoinHandle<()>> {
         let limits = shared.config.limits();
         let serve = |listener, certificates, routes| {
             let stopping = shared.stopping.subscribe();
@@ -285,7 +284,7 @@ pub async fn run(config: Config, ready: impl FnOnce(&Aggregator)) -> Result<()> 
 }
 
 /// Serves the tasks of an earlier run, and those in the directory of task files.
-async fn serve_known_tasks(shared: &Arc<Shared>) -> Result<()> {
+async fn serve_known_tasks(shared: &Arc<AggregatorState>) -> Result<()> {
     for task in shared.load_tasks()? {
         spawn_driver(shared, task);
     }
@@ -294,7 +293,7 @@ async fn serve_known_tasks(shared: &Arc<Shared>) -> Result<()> {
 }
 
 /// Registers a task and, on a leader, starts its driver.
-pub(crate) async fn add_task(shared: &Arc<Shared>, definition: Definition) -> Result<()> {
+pub(crate) async fn add_task(shared: &Arc<AggregatorState>, definition: TaskDefinition) -> Result<()> {
     if let Some(task) = shared.add_task(&definition).await? {
         tracing::info!(task = %task.id(), "serving");
         spawn_driver(shared, task);
@@ -308,7 +307,7 @@ pub fn decode_stored_report(content: &[u8]) {
     let _ = store::QueuedReport::decode(&[0; 16], 0, content);
 }
 
-fn spawn_driver(shared: &Arc<Shared>, task: Arc<Task>) {
+fn spawn_driver(shared: &Arc<AggregatorState>, task: Arc<ServedTask>) {
     if shared.config.role == AggregatorRole::Leader {
         // It ends by itself when the task is removed or the aggregator stops.
         tokio::spawn(aggregation::drive(Arc::clone(shared), task));

@@ -9,8 +9,8 @@ use url::Url;
 
 use crate::{
     aggregator::{
-        state::Shared,
-        tasks::{Task, failures::Scope},
+        state::AggregatorState,
+        tasks::{ServedTask, failures::Scope},
     },
     base::problem::problem_type,
 };
@@ -49,7 +49,7 @@ pub(crate) struct Call {
 
 impl Call {
     /// Sends the request and gives back the body of a successful answer.
-    pub(crate) async fn send(self, shared: &Shared, task: &Task) -> Result<Vec<u8>, PeerError> {
+    pub(crate) async fn send(self, shared: &AggregatorState, task: &ServedTask) -> Result<Vec<u8>, PeerError> {
         let answer_type = self.endpoint.answer_type;
         let response = self.request(shared, task).await?;
         let status = response.status();
@@ -67,7 +67,7 @@ impl Call {
         Ok(answer)
     }
 
-    async fn request(self, shared: &Shared, task: &Task) -> Result<Response, PeerError> {
+    async fn request(self, shared: &AggregatorState, task: &ServedTask) -> Result<Response, PeerError> {
         let url = address(shared, task, &self.path)?;
         let token = task.definition.aggregator_token.as_ref();
         let token = token.ok_or_else(|| PeerError::of_task("the task has no token for the helper"))?;
@@ -77,12 +77,12 @@ impl Call {
     }
 }
 
-fn address(shared: &Shared, task: &Task, path: &str) -> Result<Url, PeerError> {
+fn address(shared: &AggregatorState, task: &ServedTask, path: &str) -> Result<Url, PeerError> {
     let helper = shared.config.peer.as_ref().unwrap_or(&task.parameters().helper);
     helper.join(path).map_err(|error| PeerError::of_task(format!("the helper's address: {error}")))
 }
 
-/// What the helper says about the batch itself is final. A helper that does not know the task or the token yet may
+/// A refusal of the batch itself is final. A helper that does not know the task or the token yet may
 /// learn them, and one that fails or is overloaded may recover; anything else is about the request.
 fn refusal(status: StatusCode, body: &[u8]) -> PeerError {
     let kind = problem_type(body);

@@ -9,22 +9,27 @@ use uptack_dap::{
 
 use crate::{
     aggregator::{
-        state::{Name, Shared},
+        state::{AggregatorCounter, AggregatorState},
         store::{ChangeResult, ClaimedId, QueuedReport, TaskStore},
-        tasks::Task,
+        tasks::ServedTask,
     },
     base::problem::{Answer, Problem},
 };
 
 /// Checks a report, opens the leader's share and stores it; returns once it is durable.
 ///
-/// The identical report again is recognized as a repetition. Other bytes under a report id that is
-/// already taken are refused.
-pub(crate) async fn upload(shared: &Shared, task: &Arc<Task>, body: &[u8], owner: Option<PublicKey>) -> Answer<()> {
+/// A repetition of the identical report is recognized. A different report under an id that is already taken is
+/// refused.
+pub(crate) async fn upload(
+    shared: &AggregatorState,
+    task: &Arc<ServedTask>,
+    body: &[u8],
+    owner: Option<PublicKey>,
+) -> Answer<()> {
     let report = UploadedReport::from_bytes(body).ok_or_else(|| task.problem(ProblemType::InvalidMessage))?;
     let upload = Upload { report: open_report(shared, task, &report)?, digest: sha256(body), owner };
     let new = shared.change(task, move |stored, task| upload.store(stored, task)).await?;
-    shared.metrics.add(Name::Uploads, if new { "new" } else { "repeated" }, 1);
+    shared.metrics.add(AggregatorCounter::Uploads, if new { "new" } else { "repeated" }, 1);
     if new {
         task.wake.notify_one();
     }
@@ -32,7 +37,7 @@ pub(crate) async fn upload(shared: &Shared, task: &Arc<Task>, body: &[u8], owner
 }
 
 /// Largest body an upload to this task can honestly have, with room to spare.
-pub(crate) fn largest_body(task: &Task) -> usize {
+pub(crate) fn largest_body(task: &ServedTask) -> usize {
     8 * 1024 + 128 * task.parameters().vdaf.length()
 }
 
@@ -45,7 +50,7 @@ struct Upload {
 
 impl Upload {
     /// Stores the report, and says whether it is new.
-    fn store(&self, stored: TaskStore<'_>, task: &Task) -> ChangeResult<bool, Problem> {
+    fn store(&self, stored: TaskStore<'_>, task: &ServedTask) -> ChangeResult<bool, Problem> {
         let floor = task.floor(stored)?;
         match stored.claim_id(&self.report.header, &self.digest)? {
             ClaimedId::New => {}
@@ -58,8 +63,8 @@ impl Upload {
         Ok(true)
     }
 
-    /// Refuses a report that may no longer be counted. One that may uses up its owner's one report in the task.
-    fn check(&self, stored: TaskStore<'_>, task: &Task, floor: u64) -> ChangeResult<(), Problem> {
+    /// Refuses a report that can no longer be counted. Otherwise it uses up its owner's one report in the task.
+    fn check(&self, stored: TaskStore<'_>, task: &ServedTask, floor: u64) -> ChangeResult<(), Problem> {
         let report = &self.report.header;
         if report.time < floor {
             return Err(rejected(task, TOO_OLD).into());
@@ -76,8 +81,8 @@ impl Upload {
     }
 }
 
-/// Checks the report's time, and opens what is sealed to the leader.
-fn open_report(shared: &Shared, task: &Task, report: &UploadedReport) -> Answer<QueuedReport> {
+/// Checks the report's time, and opens the leader's share.
+fn open_report(shared: &AggregatorState, task: &ServedTask, report: &UploadedReport) -> Answer<QueuedReport> {
     let header = report.header();
     check_time(shared, task, header.time).map_err(|reason| untimely(task, reason))?;
     let leader_share = open_share(shared, task, &report.leader_share()).map_err(|reason| unopened(task, reason))?;
@@ -92,7 +97,7 @@ fn open_report(shared: &Shared, task: &Task, report: &UploadedReport) -> Answer<
     })
 }
 
-fn untimely(task: &Task, reason: Untimely) -> Problem {
+fn untimely(task: &ServedTask, reason: Untimely) -> Problem {
     match reason {
         Untimely::TooEarly => task.problem(ProblemType::ReportTooEarly),
         Untimely::AfterEnd => rejected(task, "The report is later than the end of the task."),
@@ -100,7 +105,7 @@ fn untimely(task: &Task, reason: Untimely) -> Problem {
     }
 }
 
-fn unopened(task: &Task, reason: Unopened) -> Problem {
+fn unopened(task: &ServedTask, reason: Unopened) -> Problem {
     match reason {
         Unopened::UnknownKey => task.problem(ProblemType::OutdatedConfig),
         Unopened::Decrypt => rejected(task, "The report does not open under the leader's key."),
@@ -110,7 +115,7 @@ fn unopened(task: &Task, reason: Unopened) -> Problem {
 
 const TOO_OLD: &str = "The report is too old.";
 
-fn rejected(task: &Task, detail: &str) -> Problem {
+fn rejected(task: &ServedTask, detail: &str) -> Problem {
     task.problem(ProblemType::ReportRejected).with_detail(detail)
 }
 
@@ -126,7 +131,7 @@ pub(crate) enum Untimely {
 }
 
 /// Whether a report of this time is taken now.
-pub(crate) fn check_time(shared: &Shared, task: &Task, time: u64) -> Result<(), Untimely> {
+pub(crate) fn check_time(shared: &AggregatorState, task: &ServedTask, time: u64) -> Result<(), Untimely> {
     let parameters = task.parameters();
     if time > shared.now().saturating_add(parameters.tolerable_clock_skew) {
         return Err(Untimely::TooEarly);
@@ -153,16 +158,20 @@ impl From<Untimely> for ReportError {
 
 /// Why a share that was sealed to this aggregator does not open.
 pub(crate) enum Unopened {
-    /// It is sealed under a key that is not, or no longer, known.
+    /// It is sealed under a key that is unknown, or no longer known.
     UnknownKey,
     /// It does not decrypt.
     Decrypt,
-    /// What was sealed is not an input share.
+    /// It decrypts to something other than an input share.
     Malformed,
 }
 
 /// Opens a report's share for this aggregator.
-pub(crate) fn open_share(shared: &Shared, task: &Task, share: &SealedInputShare<'_>) -> Result<Vec<u8>, Unopened> {
+pub(crate) fn open_share(
+    shared: &AggregatorState,
+    task: &ServedTask,
+    share: &SealedInputShare<'_>,
+) -> Result<Vec<u8>, Unopened> {
     let keys = shared.keys();
     let keypair = keys.find(share.key_id()).ok_or(Unopened::UnknownKey)?;
     Ok(share.open(keypair, task.id())?)

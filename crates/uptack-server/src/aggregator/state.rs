@@ -1,4 +1,4 @@
-//! What all parts of a running aggregator share: the store, keys and tasks, counters, and the time by which data expires.
+//! The state that all parts of a running aggregator share: store, keys, tasks, counters, and the clock for expiry.
 
 use std::{
     collections::HashMap,
@@ -19,20 +19,21 @@ use crate::{
     aggregator::{
         Config,
         store::{ChangeResult, Store, StoreResult, TaskStore},
-        tasks::{Task, definition::Definition, enrolment::Enrolled, failures::Failures, keys::Keys},
+        tasks::{ServedTask, definition::TaskDefinition, enrolment::Enrolled, failures::Failures, keys::Keys},
     },
     base::{
-        locks::{lock, read, write},
-        metrics::{Counter, Description, Metrics},
+        lock,
+        metrics::{CounterName, Description, Metrics},
         problem::{Answer, Problem},
+        read, write,
     },
     error::{Error, Result},
 };
 
-pub(crate) struct Shared {
+pub(crate) struct AggregatorState {
     pub(crate) config: Config,
     pub(crate) store: Store,
-    pub(crate) metrics: Metrics<Name>,
+    pub(crate) metrics: Metrics<AggregatorCounter>,
     pub(crate) peer: reqwest::Client,
     /// One permit per core, for the cryptography of all jobs together.
     pub(crate) cores: Arc<Semaphore>,
@@ -41,12 +42,12 @@ pub(crate) struct Shared {
     pub(crate) enrolled: Enrolled,
     pub(crate) expiry: ExpiryClock,
     keys: RwLock<Arc<Keys>>,
-    tasks: RwLock<HashMap<TaskId, Arc<Task>>>,
+    tasks: RwLock<HashMap<TaskId, Arc<ServedTask>>>,
     /// Requests that each helper has answered successfully.
     helper_answers: Mutex<HashMap<Url, Arc<AtomicU64>>>,
 }
 
-/// Why [`Shared::compute`] returned nothing.
+/// Why [`AggregatorState::compute`] returned nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ComputeError {
     Stopping,
@@ -62,7 +63,7 @@ impl From<ComputeError> for Error {
     }
 }
 
-impl Shared {
+impl AggregatorState {
     pub(crate) async fn open(config: Config, peer: reqwest::Client) -> Result<Self> {
         let store = Store::open(&config.data, config.role, config.max_store_bytes)?;
         let enrolled = Enrolled::read(config.credentials.as_deref())?;
@@ -96,31 +97,31 @@ impl Shared {
         *write(&self.keys) = Arc::new(keys);
     }
 
-    pub(crate) fn task(&self, id: &TaskId) -> Answer<Arc<Task>> {
+    pub(crate) fn task(&self, id: &TaskId) -> Answer<Arc<ServedTask>> {
         let task = read(&self.tasks).get(id).cloned();
         task.ok_or_else(|| Problem::dap(ProblemType::UnrecognizedTask, id))
     }
 
-    pub(crate) fn tasks(&self) -> Vec<Arc<Task>> {
+    pub(crate) fn tasks(&self) -> Vec<Arc<ServedTask>> {
         read(&self.tasks).values().cloned().collect()
     }
 
     /// How many reports of a task are held.
-    pub(crate) fn count_reports(&self, task: &Task) -> Result<u64> {
+    pub(crate) fn count_reports(&self, task: &ServedTask) -> Result<u64> {
         self.read(task, |stored| stored.held_reports())
     }
 
-    /// Reads what is stored of a task.
-    pub(crate) fn read<T>(&self, task: &Task, query: impl FnOnce(TaskStore<'_>) -> StoreResult<T>) -> Result<T> {
+    /// Reads from the store of a task.
+    pub(crate) fn read<T>(&self, task: &ServedTask, query: impl FnOnce(TaskStore<'_>) -> StoreResult<T>) -> Result<T> {
         self.store.read_task(task.number, query)
     }
 
-    /// Changes what is stored of a task, and waits until the change is durable.
-    pub(crate) async fn change<T, E, F>(&self, task: &Arc<Task>, change: F) -> ChangeResult<T, E>
+    /// Changes the store of a task, and waits until the change is durable.
+    pub(crate) async fn change<T, E, F>(&self, task: &Arc<ServedTask>, change: F) -> ChangeResult<T, E>
     where
         T: Send + 'static,
         E: Send + 'static,
-        F: FnOnce(TaskStore<'_>, &Task) -> ChangeResult<T, E> + Send + 'static,
+        F: FnOnce(TaskStore<'_>, &ServedTask) -> ChangeResult<T, E> + Send + 'static,
     {
         let task = Arc::clone(task);
         self.store.change_task(task.number, move |stored| change(stored, &task)).await
@@ -129,12 +130,12 @@ impl Shared {
     /// Runs cryptography on a thread where it may take its time, with one permit per core.
     pub(crate) async fn compute<T, F>(
         self: &Arc<Self>,
-        task: &Arc<Task>,
+        task: &Arc<ServedTask>,
         work: F,
     ) -> std::result::Result<T, ComputeError>
     where
         T: Send + 'static,
-        F: FnOnce(&Self, &Task) -> T + Send + 'static,
+        F: FnOnce(&Self, &ServedTask) -> T + Send + 'static,
     {
         let permit = Arc::clone(&self.cores).acquire_owned().await.map_err(|_| ComputeError::Stopping)?;
         let (shared, task) = (Arc::clone(self), Arc::clone(task));
@@ -148,14 +149,14 @@ impl Shared {
     /// Counts an aggregation job that is done, and its reports by their outcomes.
     pub(crate) fn count_job(&self, outcomes: Vec<&'static str>) {
         for outcome in outcomes {
-            self.metrics.add(Name::Aggregated, outcome, 1);
+            self.metrics.add(AggregatorCounter::Aggregated, outcome, 1);
         }
-        self.metrics.add(Name::Jobs, "finished", 1);
+        self.metrics.add(AggregatorCounter::Jobs, "finished", 1);
     }
 
-    /// Takes up the tasks of an earlier run. One that the operator's conditions no longer admit is not served; what is
-    /// kept of it stays until it is admitted again or removed.
-    pub(crate) fn load_tasks(&self) -> Result<Vec<Arc<Task>>> {
+    /// Takes up the tasks of an earlier run. One that the operator's conditions no longer admit is not served; its
+    /// data stays until it is admitted again or removed.
+    pub(crate) fn load_tasks(&self) -> Result<Vec<Arc<ServedTask>>> {
         let mut served = Vec::new();
         for (number, text) in self.store.task_definitions()? {
             match self.admit_again(&text) {
@@ -167,7 +168,7 @@ impl Shared {
     }
 
     /// Registers a task durably. Returns nothing if it is already served.
-    pub(crate) async fn add_task(&self, definition: &Definition) -> Result<Option<Arc<Task>>> {
+    pub(crate) async fn add_task(&self, definition: &TaskDefinition) -> Result<Option<Arc<ServedTask>>> {
         self.check_role(definition)?;
         let task = self.config.admission.resolve(definition)?;
         self.enrolled.check(&task)?;
@@ -181,7 +182,7 @@ impl Shared {
         self.serve(number, task).map(Some)
     }
 
-    /// Stops serving a task and deletes all that is kept of it; says whether it was served.
+    /// Stops serving a task and deletes its data; says whether it was served.
     pub(crate) async fn remove_task(&self, id: &TaskId) -> Result<bool> {
         let removed = write(&self.tasks).remove(id);
         let Some(task) = removed else {
@@ -194,7 +195,7 @@ impl Shared {
         Ok(true)
     }
 
-    fn check_role(&self, definition: &Definition) -> Result<()> {
+    fn check_role(&self, definition: &TaskDefinition) -> Result<()> {
         let own = self.config.role;
         let asked = definition.role();
         if own != asked {
@@ -210,9 +211,9 @@ impl Shared {
         Ok(task)
     }
 
-    fn serve(&self, number: i64, definition: AggregatorTask) -> Result<Arc<Task>> {
+    fn serve(&self, number: i64, definition: AggregatorTask) -> Result<Arc<ServedTask>> {
         let failures = Failures::new(self.helper_answers(&definition.parameters.helper));
-        let task = Arc::new(Task::new(number, definition, failures)?);
+        let task = Arc::new(ServedTask::new(number, definition, failures)?);
         write(&self.tasks).insert(*task.id(), Arc::clone(&task));
         Ok(task)
     }
@@ -222,9 +223,9 @@ impl Shared {
     }
 }
 
-/// What an aggregator counts.
+/// The counters of an aggregator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Name {
+pub(crate) enum AggregatorCounter {
     /// Requests answered, by outcome.
     Requests,
     /// Reports taken, by whether they were new.
@@ -239,7 +240,7 @@ pub(crate) enum Name {
     Collections,
 }
 
-impl Counter for Name {
+impl CounterName for AggregatorCounter {
     fn describe(self) -> Description {
         match self {
             Self::Requests => Description::new("uptack_requests_total", "outcome", "Requests answered, by outcome."),
@@ -266,9 +267,9 @@ const LARGEST_STEP: u64 = 3600;
 
 /// The time by which reports and keys expire.
 ///
-/// It follows the clock, but moves ahead by at most an hour with each cleaning, of which there is one per minute. What
-/// expires is deleted for good: a clock that jumps ahead by years, and is corrected an hour later, would otherwise
-/// delete what recognizes repeated reports and close running tasks forever. After a real pause, such as a machine that
+/// It follows the clock, but moves ahead by at most an hour with each cleaning, of which there is one per minute. Expired
+/// data is deleted for good: a clock that jumps ahead by years, and is corrected an hour later, would otherwise
+/// delete the ids that recognize repeated reports, and close running tasks forever. After a real pause, such as a machine that
 /// was off for a month, expiry catches up within a day. A clock that is set back takes the expiry time with it.
 ///
 /// Durable, so that a restart does not get around it.

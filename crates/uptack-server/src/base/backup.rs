@@ -109,7 +109,7 @@ mod tests {
         for number in 0..1000 {
             writer.execute("INSERT INTO pairs VALUES (?1, ?1)", [number]).unwrap();
         }
-        // A change that is not committed is not in the copy; what is in the log alone is.
+        // The copy holds changes that are only in the log, but none that are not committed.
         writer.execute_batch("BEGIN; UPDATE pairs SET left = -1;").unwrap();
         copy_database(&from, &to).unwrap();
         writer.execute_batch("COMMIT").unwrap();

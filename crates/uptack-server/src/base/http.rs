@@ -1,4 +1,4 @@
-//! What the HTTP interfaces of both servers share: reading requests within limits, making answers, counting them.
+//! HTTP for both servers: reading requests within limits, making answers, counting them.
 
 use axum::{
     body::{Body, Bytes},
@@ -13,10 +13,13 @@ use std::time::Duration;
 
 use super::problem::{Answer, Label, Problem};
 
+/// What a handler gives back: a response or a refusal.
+pub(crate) type Reply = Answer<Response>;
+
 /// The media type of [counters](super::metrics).
 pub(crate) const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// What servers call themselves.
+/// The name that servers send with every answer.
 const SERVER: HeaderValue = HeaderValue::from_static(concat!("uptack/", env!("CARGO_PKG_VERSION")));
 
 /// Passes a request on, counts the answer by its outcome, logs it and adds the server's name.

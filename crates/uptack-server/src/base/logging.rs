@@ -8,7 +8,7 @@ use std::{
 };
 use tracing::Level;
 
-use super::locks::lock;
+use super::lock;
 
 /// Logs to standard error from `level` up: as text to a terminal, otherwise one JSON object per line. Later calls
 /// change nothing.

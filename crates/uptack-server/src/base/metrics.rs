@@ -2,14 +2,14 @@
 
 use std::{collections::BTreeMap, fmt::Write, sync::Mutex};
 
-use super::locks::lock;
+use super::lock;
 
-/// Everything that a server counts. Labels are fixed words: nothing here depends on what a request holds.
+/// Everything that a server counts. Labels are fixed words: nothing here depends on the content of a request.
 #[derive(Debug)]
 pub(crate) struct Metrics<C>(Mutex<BTreeMap<(C, &'static str), u64>>);
 
-/// What a server counts.
-pub(crate) trait Counter: Copy + Ord {
+/// The counters of a server.
+pub(crate) trait CounterName: Copy + Ord {
     fn describe(self) -> Description;
 }
 
@@ -56,7 +56,7 @@ impl<C> Default for Metrics<C> {
     }
 }
 
-impl<C: Counter> Metrics<C> {
+impl<C: CounterName> Metrics<C> {
     pub(crate) fn add(&self, counter: C, label: &'static str, amount: u64) {
         *lock(&self.0).entry((counter, label)).or_default() += amount;
     }
@@ -91,7 +91,7 @@ mod tests {
     #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
     struct Uploads;
 
-    impl Counter for Uploads {
+    impl CounterName for Uploads {
         fn describe(self) -> Description {
             Description { metric: "uptack_uploads_total", label: "kind", help: "Reports taken." }
         }

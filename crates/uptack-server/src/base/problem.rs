@@ -10,7 +10,7 @@ use uptack_dap::protocol::{ProblemType, TaskId};
 use super::logging::Throttle;
 use crate::error::Error;
 
-/// What a caller gets: what was asked for, or the refusal.
+/// The answer to a caller, or the refusal.
 pub(crate) type Answer<T> = Result<T, Problem>;
 
 /// A refusal, with the status of its response.
@@ -42,12 +42,12 @@ impl Problem {
         Self::http(StatusCode::FORBIDDEN, detail)
     }
 
-    /// What the request names does not exist.
+    /// The resource that the request names does not exist.
     pub(crate) fn not_found(detail: impl Into<String>) -> Self {
         Self::http(StatusCode::NOT_FOUND, detail)
     }
 
-    /// The request does not fit what is there.
+    /// The request conflicts with the current state.
     pub(crate) fn conflict(detail: impl Into<String>) -> Self {
         Self::http(StatusCode::CONFLICT, detail)
     }

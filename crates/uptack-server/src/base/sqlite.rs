@@ -9,7 +9,7 @@ use uptack_dap::private;
 
 use crate::error::{Error, Result};
 
-/// What a statement gives back.
+/// The result of a statement.
 pub(crate) type SqlResult<T> = rusqlite::Result<T>;
 
 impl From<rusqlite::Error> for Error {

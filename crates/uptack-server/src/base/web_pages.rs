@@ -47,7 +47,7 @@ pub(crate) async fn share(State(pages): State<WebPages>, request: Request, next:
     response
 }
 
-/// What a browser asks before it sends a request that a form could not: which method and headers the page may use.
+/// Answers the request by which a browser asks which method and headers a page may use.
 ///
 /// [`share`] says to whom that is granted.
 pub(crate) fn preflight(method: &Method) -> Response {

@@ -4,7 +4,7 @@ use std::{net::SocketAddr, path::PathBuf, time::Duration};
 use uptack_dap::{address::Origin, clock::Clock, listing, token::Token};
 use url::Url;
 
-use crate::base::listener::Limits;
+use crate::base::listener::ConnectionLimits;
 
 /// How a desk runs. [`Config::new`] gives defaults for everything but the directory.
 #[derive(Debug, Clone)]
@@ -109,7 +109,7 @@ impl Config {
     }
 
     /// The limits of the listeners.
-    pub(crate) fn limits(&self) -> Limits {
-        Limits::new(self.max_connections, self.max_connections_per_address, self.request_timeout)
+    pub(crate) fn limits(&self) -> ConnectionLimits {
+        ConnectionLimits::new(self.max_connections, self.max_connections_per_address, self.request_timeout)
     }
 }

@@ -16,8 +16,8 @@ use uptack_dap::digest::sha256;
 
 use crate::{
     base::{
-        http::{self, METRICS_TYPE, document, json_document},
-        listener::Origin,
+        http::{self, METRICS_TYPE, Reply, document, json_document},
+        listener::ClientAddress,
         metrics::Gauge,
         problem::{Answer, Problem},
         web_pages::{self, WebPages},
@@ -32,7 +32,6 @@ use crate::{
     },
 };
 
-type DeskReply = Answer<Response>;
 type SharedDesk = State<Arc<DeskState>>;
 
 /// The document that describes this interface to programs.
@@ -86,12 +85,12 @@ async fn outermost(State(shared): SharedDesk, request: Request, next: Next) -> R
     http::observe(request, next, |outcome| shared.metrics.add(DeskCounter::Requests, outcome, 1)).await
 }
 
-async fn health(State(shared): SharedDesk) -> DeskReply {
+async fn health(State(shared): SharedDesk) -> Reply {
     shared.store.run(|store| store.setting("layout")).await?;
     Ok(json_document(&json!({"status": "ok", "version": env!("CARGO_PKG_VERSION")})))
 }
 
-async fn metrics(State(shared): SharedDesk) -> DeskReply {
+async fn metrics(State(shared): SharedDesk) -> Reply {
     let census = shared.store.run(|store| store.census()).await?;
     let text = shared.metrics.render(&[
         queries_by_state(&census),
@@ -126,7 +125,7 @@ struct After {
 }
 
 /// Every owner gets the same bytes, page by page.
-async fn list(State(shared): SharedDesk, query: ParsedQuery<After>, headers: HeaderMap) -> DeskReply {
+async fn list(State(shared): SharedDesk, query: ParsedQuery<After>, headers: HeaderMap) -> Reply {
     let After { after } = valid(query)?;
     // The listing may be a moment behind the clock; if it cannot be made anew, the log says why, and the last one is
     // served.
@@ -150,7 +149,7 @@ fn names_tag(headers: &HeaderMap, tag: &HeaderValue) -> bool {
 const FOREVER: [(HeaderName, &str); 1] = [(header::CACHE_CONTROL, "public, max-age=31536000, immutable")];
 
 /// A card never changes; that of an open query is for everybody, and the same bytes for all.
-async fn card(State(shared): SharedDesk, Path(query): Path<String>, headers: HeaderMap) -> DeskReply {
+async fn card(State(shared): SharedDesk, Path(query): Path<String>, headers: HeaderMap) -> Reply {
     let open = shared.listing.borrow().card(&query).cloned();
     if let Some(bytes) = open {
         return Ok((FOREVER, document("application/json", bytes)).into_response());
@@ -161,16 +160,16 @@ async fn card(State(shared): SharedDesk, Path(query): Path<String>, headers: Hea
 }
 
 /// What an analyst asked, page by page.
-async fn own(State(shared): SharedDesk, caller: TokenHolder, query: ParsedQuery<Offset>) -> DeskReply {
+async fn own(State(shared): SharedDesk, caller: TokenHolder, query: ParsedQuery<Offset>) -> Reply {
     let Offset { from } = valid(query)?;
     Ok(json_document(&queries::page(&shared, &caller, from).await?))
 }
 
-async fn follow(State(shared): SharedDesk, Extension(origin): Extension<Origin>) -> DeskReply {
+async fn follow(State(shared): SharedDesk, Extension(origin): Extension<ClientAddress>) -> Reply {
     stream::respond(&shared, origin)
 }
 
-async fn open(State(shared): SharedDesk, caller: TokenHolder, headers: HeaderMap, body: Body) -> DeskReply {
+async fn open(State(shared): SharedDesk, caller: TokenHolder, headers: HeaderMap, body: Body) -> Reply {
     let key = idempotency_key(&headers)?;
     let body = http::read_body(body, LARGEST_BODY, shared.config.request_timeout).await?;
     let request = openings::OpeningRequest { analyst: caller.name, key, digest: sha256(&body) };
@@ -191,15 +190,15 @@ fn idempotency_key(headers: &HeaderMap) -> Answer<String> {
     Err(Problem::bad_request(detail))
 }
 
-async fn status(State(shared): SharedDesk, Path(query): Path<String>) -> DeskReply {
+async fn status(State(shared): SharedDesk, Path(query): Path<String>) -> Reply {
     Ok(json_document(&queries::status(&shared, &query).await?))
 }
 
-async fn cancel(State(shared): SharedDesk, Path(query): Path<String>, caller: TokenHolder) -> DeskReply {
+async fn cancel(State(shared): SharedDesk, Path(query): Path<String>, caller: TokenHolder) -> Reply {
     Ok(json_document(&queries::cancel(&shared, &caller, &query).await?))
 }
 
-async fn result(State(shared): SharedDesk, Path(query): Path<String>, caller: TokenHolder) -> DeskReply {
+async fn result(State(shared): SharedDesk, Path(query): Path<String>, caller: TokenHolder) -> Reply {
     Ok(document("application/json", queries::result(&shared, &caller, &query).await?))
 }
 

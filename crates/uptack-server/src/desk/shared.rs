@@ -7,8 +7,8 @@ use uptack_dap::signed::Signer;
 
 use crate::{
     base::{
-        listener::{Limits, Shares},
-        metrics::{Counter, Description, Metrics},
+        listener::{ConnectionLimits, Shares},
+        metrics::{CounterName, Description, Metrics},
     },
     desk::{
         config::Config,
@@ -60,7 +60,7 @@ impl ListingBasis {
 
 impl DeskState {
     pub(crate) fn new(config: Config, store: Arc<Store>, signer: Signer, provisioner: Provisioner) -> Self {
-        let Limits { connections, per_origin, .. } = config.limits();
+        let ConnectionLimits { connections, per_address, .. } = config.limits();
         Self {
             config,
             store,
@@ -69,7 +69,7 @@ impl DeskState {
             metrics: Metrics::default(),
             checking: Semaphore::new(1),
             // Half of the connections, so that there are always some left for short requests.
-            streams: Shares::new((connections / 2).max(1), (per_origin / 2).max(1)),
+            streams: Shares::new((connections / 2).max(1), (per_address / 2).max(1)),
             listing: watch::Sender::new(Arc::default()),
             events: broadcast::Sender::new(EVENTS),
             wake: Notify::new(),
@@ -130,7 +130,7 @@ pub(crate) enum DeskCounter {
     AggregatorFailures,
 }
 
-impl Counter for DeskCounter {
+impl CounterName for DeskCounter {
     fn describe(self) -> Description {
         match self {
             Self::Requests => {

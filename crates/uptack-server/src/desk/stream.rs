@@ -14,7 +14,7 @@ use tokio::sync::{broadcast, watch};
 
 use crate::{
     base::{
-        listener::{Origin, Share},
+        listener::{ClientAddress, Share},
         problem::{Answer, Problem},
     },
     desk::shared::DeskState,
@@ -38,7 +38,7 @@ pub(crate) async fn keep_alive(shared: Arc<DeskState>) {
 }
 
 /// A stream for one owner, if there is a place for it.
-pub(crate) fn respond(shared: &Arc<DeskState>, origin: Origin) -> Answer<Response> {
+pub(crate) fn respond(shared: &Arc<DeskState>, origin: ClientAddress) -> Answer<Response> {
     let Some(place) = shared.streams.take(origin) else {
         return Err(Problem::busy("There are too many streams; poll /queries instead.", 60));
     };
@@ -87,7 +87,7 @@ mod tests {
     use std::net::{IpAddr, Ipv4Addr};
 
     fn stream(events: &broadcast::Sender<Bytes>, stopping: &watch::Sender<bool>) -> QueryStream {
-        let place = Shares::new(1, 1).take(Origin::of(IpAddr::V4(Ipv4Addr::LOCALHOST))).unwrap();
+        let place = Shares::new(1, 1).take(ClientAddress::of(IpAddr::V4(Ipv4Addr::LOCALHOST))).unwrap();
         let greeting = Some(Bytes::from_static(b"those of now"));
         QueryStream { greeting, events: events.subscribe(), stopping: stopping.subscribe(), _place: place }
     }

@@ -11,7 +11,7 @@ use uptack_dap::address::Origin;
 use uptack_dap::protocol::VdafKind;
 use uptack_dap::task::{AggregatorRole, AggregatorTask, Software, TaskParameters, TaskSet};
 use uptack_dap::{ballot, private};
-use uptack_server::aggregator::{self, Admission, Aggregator, Config, Definition, PairSecret};
+use uptack_server::aggregator::{self, Admission, Aggregator, Config, PairSecret, TaskDefinition};
 use uptack_server::base::logging;
 use url::Url;
 
@@ -273,7 +273,7 @@ impl TaskArguments {
     /// The task of a definition, checked as an aggregator would check it.
     fn resolved(&self) -> Result<AggregatorTask> {
         let admission = self.admission.read()?;
-        Definition::read(Path::new(&self.mechanism)).and_then(|definition| admission.resolve(&definition)).with_hint(
+        TaskDefinition::read(Path::new(&self.mechanism)).and_then(|definition| admission.resolve(&definition)).with_hint(
             "with --pair-secret, give the file that the desk wrote for your role, and the desk's key with --desk-key",
         )
     }

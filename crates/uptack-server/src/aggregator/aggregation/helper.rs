@@ -1,4 +1,4 @@
-//! The helper answers the leader: aggregation jobs.
+//! The helper answers the leader's aggregation jobs.
 
 use axum::http::StatusCode;
 use std::sync::Arc;
@@ -13,18 +13,18 @@ use uptack_dap::{
 use crate::{
     aggregator::{
         reports::{check_time, open_share},
-        state::{ComputeError, Shared},
+        state::{AggregatorState, ComputeError},
         store::{Additions, AnsweredJob, ChangeResult, StoreResult, TaskStore},
-        tasks::Task,
+        tasks::ServedTask,
     },
     base::problem::{Answer, Problem},
 };
 
-/// Prepares the reports of a job, adds them to the sums and answers; the identical request again
-/// gets the identical answer, and changes nothing.
+/// Prepares the reports of a job, adds them to the sums and answers. Repeating the identical request gets the identical
+/// answer and changes nothing.
 pub(crate) async fn initialize(
-    shared: &Arc<Shared>,
-    task: &Arc<Task>,
+    shared: &Arc<AggregatorState>,
+    task: &Arc<ServedTask>,
     id: AggregationJobId,
     body: Vec<u8>,
 ) -> Answer<Vec<u8>> {
@@ -43,7 +43,7 @@ pub(crate) async fn initialize(
 }
 
 /// Prio3 has one round, so no job ever waits to be continued.
-pub(crate) fn continue_job(shared: &Shared, task: &Task, id: &AggregationJobId) -> Problem {
+pub(crate) fn continue_job(shared: &AggregatorState, task: &ServedTask, id: &AggregationJobId) -> Problem {
     let known = shared.read(task, |stored| stored.answered_job(id));
     match known {
         Ok(Some(_)) => task.problem(ProblemType::StepMismatch),
@@ -52,8 +52,8 @@ pub(crate) fn continue_job(shared: &Shared, task: &Task, id: &AggregationJobId) 
     }
 }
 
-/// Forgets the answer to a job. What the job added stays added: it may have been counted on.
-pub(crate) async fn delete_job(shared: &Shared, task: &Arc<Task>, id: AggregationJobId) -> Answer<()> {
+/// Forgets the answer to a job. Its reports stay in the sums, because the leader may have counted on them.
+pub(crate) async fn delete_job(shared: &AggregatorState, task: &Arc<ServedTask>, id: AggregationJobId) -> Answer<()> {
     Ok(shared.change(task, move |stored, task| delete_answer(stored, task, &id)).await?)
 }
 
@@ -68,7 +68,7 @@ struct JobRequest {
 
 impl JobRequest {
     /// The answer to the same request before; nothing if the job is new.
-    fn repeated_answer(&self, task: &Task, known: Option<AnsweredJob>) -> Answer<Option<Vec<u8>>> {
+    fn repeated_answer(&self, task: &ServedTask, known: Option<AnsweredJob>) -> Answer<Option<Vec<u8>>> {
         match known {
             None => Ok(None),
             Some(AnsweredJob { answer: None, .. }) => {
@@ -82,12 +82,12 @@ impl JobRequest {
         }
     }
 
-    /// Adds what was prepared, unless the same request has been answered meanwhile.
+    /// Adds the prepared reports, unless the same request has been answered meanwhile.
     fn commit(
         &self,
         stored: TaskStore<'_>,
-        task: &Task,
-        prepared: Vec<Prepared>,
+        task: &ServedTask,
+        prepared: Vec<PreparedReport>,
         now: u64,
     ) -> ChangeResult<JobAnswer, Problem> {
         let known = stored.answered_job(&self.id)?;
@@ -102,7 +102,7 @@ impl JobRequest {
     }
 }
 
-fn delete_answer(stored: TaskStore<'_>, task: &Task, id: &AggregationJobId) -> ChangeResult<(), Problem> {
+fn delete_answer(stored: TaskStore<'_>, task: &ServedTask, id: &AggregationJobId) -> ChangeResult<(), Problem> {
     if !stored.forget_job_answer(id)? {
         return Err(task.problem(ProblemType::UnrecognizedAggregationJob).into());
     }
@@ -110,8 +110,8 @@ fn delete_answer(stored: TaskStore<'_>, task: &Task, id: &AggregationJobId) -> C
 }
 
 async fn process(
-    shared: Arc<Shared>,
-    task: Arc<Task>,
+    shared: Arc<AggregatorState>,
+    task: Arc<ServedTask>,
     job: JobRequest,
     request: RequestedAggregation,
 ) -> Answer<Vec<u8>> {
@@ -142,17 +142,17 @@ struct JobAnswer {
 }
 
 /// A report, with this helper's contribution and the message that lets the leader finish; or why it is not counted.
-struct Prepared {
+struct PreparedReport {
     header: ReportHeader,
     outcome: Result<(Contribution, PrepareMessage), ReportError>,
 }
 
-fn prepare_all(shared: &Shared, task: &Task, request: &RequestedAggregation) -> Vec<Prepared> {
-    request.reports().map(|report| Prepared::new(shared, task, &report)).collect()
+fn prepare_all(shared: &AggregatorState, task: &ServedTask, request: &RequestedAggregation) -> Vec<PreparedReport> {
+    request.reports().map(|report| PreparedReport::new(shared, task, &report)).collect()
 }
 
-impl Prepared {
-    fn new(shared: &Shared, task: &Task, report: &RequestedReport<'_>) -> Self {
+impl PreparedReport {
+    fn new(shared: &AggregatorState, task: &ServedTask, report: &RequestedReport<'_>) -> Self {
         Self { header: report.header(), outcome: prepare(shared, task, report) }
     }
 
@@ -179,8 +179,8 @@ impl Prepared {
 }
 
 fn prepare(
-    shared: &Shared,
-    task: &Task,
+    shared: &AggregatorState,
+    task: &ServedTask,
     report: &RequestedReport<'_>,
 ) -> Result<(Contribution, PrepareMessage), ReportError> {
     let header = report.header();
@@ -191,7 +191,11 @@ fn prepare(
         .ok_or(ReportError::InvalidProof)
 }
 
-fn admit_all(stored: TaskStore<'_>, task: &Task, reports: Vec<Prepared>) -> ChangeResult<Responses, Problem> {
+fn admit_all(
+    stored: TaskStore<'_>,
+    task: &ServedTask,
+    reports: Vec<PreparedReport>,
+) -> ChangeResult<Responses, Problem> {
     let floor = task.floor(stored)?;
     let mut responses = Responses::default();
     for report in reports {
@@ -200,7 +204,7 @@ fn admit_all(stored: TaskStore<'_>, task: &Task, reports: Vec<Prepared>) -> Chan
     Ok(responses)
 }
 
-/// What a job adds to the sums, the answer to the leader about each report, and the outcomes that are counted.
+/// A job's additions to the sums, the answer to the leader about each report, and the outcomes for the counters.
 #[derive(Default)]
 struct Responses {
     additions: Additions,
@@ -209,8 +213,8 @@ struct Responses {
 }
 
 impl Responses {
-    fn add(&mut self, task: &Task, report: Prepared) {
-        let Prepared { header, outcome } = report;
+    fn add(&mut self, task: &ServedTask, report: PreparedReport) {
+        let PreparedReport { header, outcome } = report;
         self.outcomes.push(outcome.as_ref().map_or_else(|error| reason(*error), |_| "added"));
         let message = outcome.map(|(contribution, message)| {
             let window = task.parameters().window(header.time);

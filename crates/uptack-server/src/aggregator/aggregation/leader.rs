@@ -1,4 +1,4 @@
-//! One aggregation job of the leader: what it sends to the helper, what it makes of the answer, how the job is settled.
+//! One aggregation job of the leader: the request to the helper, the helper's answer, and how the job is settled.
 
 use std::{collections::HashMap, sync::Arc};
 use uptack_dap::protocol::{
@@ -10,9 +10,9 @@ use super::helper::reason;
 use crate::{
     aggregator::{
         peer::{Call, PeerError},
-        state::{ComputeError, Shared},
+        state::{AggregatorState, ComputeError},
         store::{Additions, ChangeResult, Job, QueuedReport, TaskStore},
-        tasks::{Task, failures::Scope},
+        tasks::{ServedTask, failures::Scope},
     },
     error::{Error, Result},
 };
@@ -21,7 +21,7 @@ use crate::{
 const LARGEST_JOB_BYTES: usize = 2 * 1024 * 1024;
 
 /// Assigns queued reports to a new job; nothing if all are assigned.
-pub(super) async fn create_job(shared: &Shared, task: &Arc<Task>) -> Result<Option<Job>> {
+pub(super) async fn create_job(shared: &AggregatorState, task: &Arc<ServedTask>) -> Result<Option<Job>> {
     let size = job_size(shared, task);
     let created: ChangeResult<_> = shared.change(task, move |stored, _| Ok(stored.create_job(size)?)).await;
     Ok(created?)
@@ -29,38 +29,37 @@ pub(super) async fn create_job(shared: &Shared, task: &Arc<Task>) -> Result<Opti
 
 /// Reports in a job: as configured, but of long sums only as many as fit a core's cache, since a
 /// job's shares are all in memory until the helper has answered.
-fn job_size(shared: &Shared, task: &Task) -> usize {
+fn job_size(shared: &AggregatorState, task: &ServedTask) -> usize {
     let report_bytes = 32 * task.parameters().vdaf.length();
     shared.config.job_size.min(LARGEST_JOB_BYTES / report_bytes).max(1)
 }
 
-/// Why a job got no further.
+/// Why an attempt at a job stopped.
 #[derive(Debug)]
-pub(super) enum Stopped {
+pub(super) enum JobError {
     /// Something here is broken or full; the job waits.
     Delayed(Error),
     /// The helper is away, or fails.
     Failed(Scope, String),
-    /// The helper answered, and not with what was asked for.
+    /// The helper refused, or its answer does not fit the request.
     Rejected(String),
 }
 
-/// What a step of a job gives back.
-type Step<T> = std::result::Result<T, Stopped>;
+type JobResult<T> = std::result::Result<T, JobError>;
 
-impl From<Error> for Stopped {
+impl From<Error> for JobError {
     fn from(error: Error) -> Self {
         Self::Delayed(error)
     }
 }
 
-impl From<ComputeError> for Stopped {
+impl From<ComputeError> for JobError {
     fn from(error: ComputeError) -> Self {
         Self::Delayed(error.into())
     }
 }
 
-impl From<PeerError> for Stopped {
+impl From<PeerError> for JobError {
     fn from(error: PeerError) -> Self {
         match error {
             PeerError::Refused(kind) => Self::Rejected(kind.title().to_owned()),
@@ -71,7 +70,7 @@ impl From<PeerError> for Stopped {
 }
 
 /// Prepares a job's reports together with the helper; nothing is changed yet on this side.
-pub(super) async fn prepare(shared: &Arc<Shared>, task: &Arc<Task>, job: Job) -> Step<Prepared> {
+pub(super) async fn prepare(shared: &Arc<AggregatorState>, task: &Arc<ServedTask>, job: Job) -> JobResult<PreparedJob> {
     let (reports, request) = shared.compute(task, move |shared, task| start(shared, task, job)).await??;
     let answer = match request {
         Some(request) => Some(start_call(task, &job, request).send(shared, task).await?),
@@ -81,7 +80,12 @@ pub(super) async fn prepare(shared: &Arc<Shared>, task: &Arc<Task>, job: Job) ->
 }
 
 /// Settles a job; false if another attempt has settled it.
-pub(super) async fn settle(shared: &Shared, task: &Arc<Task>, job: Job, prepared: Prepared) -> Result<bool> {
+pub(super) async fn settle(
+    shared: &AggregatorState,
+    task: &Arc<ServedTask>,
+    job: Job,
+    prepared: PreparedJob,
+) -> Result<bool> {
     let outcomes = prepared.outcomes.clone();
     let settled = shared.change(task, move |stored, task| prepared.store(stored, task, &job)).await?;
     if settled {
@@ -90,7 +94,7 @@ pub(super) async fn settle(shared: &Shared, task: &Arc<Task>, job: Job, prepared
     Ok(settled)
 }
 
-/// What the leader remembers of a report while the helper works. The report's content stays in the
+/// The leader's memory of a report while the helper works. The report's content stays in the
 /// store: a job's worth of long shares would crowd out everything else in a core's cache.
 struct Waiting {
     number: i64,
@@ -100,12 +104,12 @@ struct Waiting {
 }
 
 /// Starts to prepare a job's reports, and encodes the request to the helper if any of them is fit to be sent.
-fn start(shared: &Shared, task: &Task, job: Job) -> Result<(Vec<Waiting>, Option<Vec<u8>>)> {
+fn start(shared: &AggregatorState, task: &ServedTask, job: Job) -> Result<(Vec<Waiting>, Option<Vec<u8>>)> {
     let (mut reports, mut request) = (Vec::new(), AggregationRequest::default());
     let mut last = job.first - 1;
     // One by one, so that each is still in the cache when it is worked on, and other readers get
-    // their turn. If the job is settled meanwhile by an earlier attempt, what is left of it makes
-    // another request than before, which the helper refuses.
+    // their turn. If an earlier attempt settles the job meanwhile, the remaining reports make
+    // a different request than before, which the helper refuses.
     while let Some((number, report)) = shared.read(task, |stored| stored.next_report(last, job.last))? {
         last = number;
         let report = report.ok_or_else(|| Error::environment("a stored report is damaged"))?;
@@ -116,7 +120,7 @@ fn start(shared: &Shared, task: &Task, job: Job) -> Result<(Vec<Waiting>, Option
 }
 
 /// Adds a report to the request, and returns the leader's state for it; nothing if the leader's share is invalid.
-fn start_report(task: &Task, report: QueuedReport, request: &mut AggregationRequest) -> Option<LeaderState> {
+fn start_report(task: &ServedTask, report: QueuedReport, request: &mut AggregationRequest) -> Option<LeaderState> {
     let QueuedReport { header, public_share, leader_share, helper_share } = report;
     let key = &task.definition.verify_key;
     let (state, message) = task.vdaf.leader_start(key, &header.id, &public_share, &leader_share)?;
@@ -125,14 +129,14 @@ fn start_report(task: &Task, report: QueuedReport, request: &mut AggregationRequ
 }
 
 /// May be sent again after any failure: the helper has been told of the job, or may have been.
-fn start_call(task: &Task, job: &Job, body: Vec<u8>) -> Call {
+fn start_call(task: &ServedTask, job: &Job, body: Vec<u8>) -> Call {
     let endpoint = Endpoint::START_AGGREGATION;
     Call { path: endpoint.of_job(task.id(), &job.id), endpoint, body }
 }
 
 /// The outcome of a job's reports.
 #[derive(Default)]
-pub(super) struct Prepared {
+pub(super) struct PreparedJob {
     additions: Additions,
     /// How many reports of each window are done with.
     done: HashMap<u64, i64>,
@@ -141,7 +145,7 @@ pub(super) struct Prepared {
     outcomes: Vec<&'static str>,
 }
 
-impl Prepared {
+impl PreparedJob {
     /// How many reports are to be tried again, because the helper's clock is behind.
     pub(super) fn early(&self) -> usize {
         self.early.len()
@@ -150,7 +154,7 @@ impl Prepared {
     /// Adds the contribution of a report; if there is none, counts why.
     fn add(
         &mut self,
-        task: &Task,
+        task: &ServedTask,
         report: &ReportHeader,
         contribution: std::result::Result<Contribution, &'static str>,
     ) {
@@ -166,8 +170,8 @@ impl Prepared {
         *self.done.entry(window).or_default() += 1;
     }
 
-    /// Adds, deletes, and puts back what came too early, all at once; nothing if the job is gone.
-    fn store(self, stored: TaskStore<'_>, task: &Task, job: &Job) -> ChangeResult<bool> {
+    /// Adds the contributions, deletes the reports and requeues those that came too early; false if the job is gone.
+    fn store(self, stored: TaskStore<'_>, task: &ServedTask, job: &Job) -> ChangeResult<bool> {
         if !stored.delete_job(job)? {
             return Ok(false);
         }
@@ -183,12 +187,12 @@ impl Prepared {
     }
 }
 
-fn finish(task: &Task, reports: Vec<Waiting>, answer: Option<&[u8]>) -> Step<Prepared> {
+fn finish(task: &ServedTask, reports: Vec<Waiting>, answer: Option<&[u8]>) -> JobResult<PreparedJob> {
     let answer = answer.map_or_else(|| Some(AggregationAnswer::default()), AggregationAnswer::from_bytes);
-    let answer = answer.ok_or_else(|| Stopped::Rejected("its answer does not decode".to_owned()))?;
+    let answer = answer.ok_or_else(|| JobError::Rejected("its answer does not decode".to_owned()))?;
     // The helper's results are in the order of the reports that it was sent.
     let mut results = answer.results();
-    let mut prepared = Prepared::default();
+    let mut prepared = PreparedJob::default();
     for Waiting { number, header, state } in reports {
         let Some(state) = state else {
             prepared.add(task, &header, Err("invalid-share"));
@@ -205,17 +209,17 @@ fn finish(task: &Task, reports: Vec<Waiting>, answer: Option<&[u8]>) -> Step<Pre
     Ok(prepared)
 }
 
-fn result_for<'a>(id: &ReportId, result: Option<(&ReportId, HelperResult<'a>)>) -> Step<HelperResult<'a>> {
+fn result_for<'a>(id: &ReportId, result: Option<(&ReportId, HelperResult<'a>)>) -> JobResult<HelperResult<'a>> {
     result.filter(|(other, _)| *other == id).map(|(_, result)| result).ok_or_else(other_reports)
 }
 
-fn other_reports() -> Stopped {
-    Stopped::Rejected("its answer is for other reports".to_owned())
+fn other_reports() -> JobError {
+    JobError::Rejected("its answer is for other reports".to_owned())
 }
 
 /// The leader's contribution of a report, or a fixed word that says why there is none.
 fn finish_report(
-    task: &Task,
+    task: &ServedTask,
     state: LeaderState,
     result: HelperResult<'_>,
 ) -> std::result::Result<Contribution, &'static str> {

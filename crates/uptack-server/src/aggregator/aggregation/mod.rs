@@ -17,17 +17,17 @@ use std::{cmp::Reverse, sync::Arc, time::Duration};
 use crate::{
     aggregator::{
         collection,
-        state::Shared,
+        state::AggregatorState,
         store::Job,
-        tasks::{Task, failures::Failures},
+        tasks::{ServedTask, failures::Failures},
     },
     error::Result,
 };
-use leader::{Prepared, Stopped};
-use refusals::Rejection;
+use leader::{JobError, PreparedJob};
+use refusals::Attempt;
 
 /// Runs a task until it is removed or the aggregator stops.
-pub(crate) async fn drive(shared: Arc<Shared>, task: Arc<Task>) {
+pub(crate) async fn drive(shared: Arc<AggregatorState>, task: Arc<ServedTask>) {
     let mut stopping = shared.stopping.subscribe();
     let mut removed = task.removed.subscribe();
     tokio::select! {
@@ -43,31 +43,31 @@ const LONGEST_WAIT: Duration = Duration::from_secs(5);
 /// The wait before a report that is too early by the helper's clock is tried again.
 const EARLY_WAIT: Duration = Duration::from_secs(1);
 
-/// When to look again.
+/// When the next round begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Progress {
-    /// At once: something was done.
-    Again,
-    /// After a while: the helper refuses a job.
+enum NextRound {
+    /// At once, because this round made progress.
+    AtOnce,
+    /// After a pause, because a job was refused or failed.
     Delayed,
     /// When the task is woken because there may be work.
-    Idle,
+    WhenWoken,
 }
 
-async fn repeat_rounds(shared: &Arc<Shared>, task: &Arc<Task>) {
+async fn repeat_rounds(shared: &Arc<AggregatorState>, task: &Arc<ServedTask>) {
     let mut wait = FIRST_WAIT;
     loop {
-        let progress = run_round(shared, task).await.unwrap_or_else(|error| {
+        let next = run_round(shared, task).await.unwrap_or_else(|error| {
             tracing::warn!(task = %task.id(), %error, "aggregation is delayed");
-            Progress::Delayed
+            NextRound::Delayed
         });
-        match progress {
-            Progress::Again => wait = FIRST_WAIT,
-            Progress::Delayed => {
+        match next {
+            NextRound::AtOnce => wait = FIRST_WAIT,
+            NextRound::Delayed => {
                 tokio::time::sleep(wait).await;
                 wait = (wait * 2).min(LONGEST_WAIT);
             }
-            Progress::Idle => {
+            NextRound::WhenWoken => {
                 // Once there is work, gather a while, so that a job holds more than the first report of a burst.
                 task.wake.notified().await;
                 wait = FIRST_WAIT;
@@ -77,8 +77,8 @@ async fn repeat_rounds(shared: &Arc<Shared>, task: &Arc<Task>) {
     }
 }
 
-/// Works on what there is: open jobs, new jobs, collections.
-async fn run_round(shared: &Arc<Shared>, task: &Arc<Task>) -> Result<Progress> {
+/// Works on all open jobs, new jobs and collections.
+async fn run_round(shared: &Arc<AggregatorState>, task: &Arc<ServedTask>) -> Result<NextRound> {
     let open = shared.read(task, |stored| stored.open_jobs())?;
     let mut round = Round::new(open, &task.failures);
     let at_once = shared.config.jobs_at_once;
@@ -89,14 +89,14 @@ async fn run_round(shared: &Arc<Shared>, task: &Arc<Task>) -> Result<Progress> {
             running.push(run_job(shared, task, job));
             round.started += 1;
         }
-        let Some(outcome) = running.next().await else { break };
-        round.note(outcome?);
+        let Some(attempt) = running.next().await else { break };
+        round.note(attempt?);
     }
     let moved = collection::advance(shared, task).await?;
-    Ok(round.progress(moved))
+    Ok(round.next_round(moved))
 }
 
-/// The jobs that one round is to try, the next ones last, and what became of those it tried.
+/// The jobs that one round is to try, in reverse order, and how its attempts went.
 struct Round {
     fresh: Vec<Job>,
     /// Jobs that failed before.
@@ -128,11 +128,11 @@ impl Round {
         turn.or_else(|| self.fresh.pop())
     }
 
-    fn note(&mut self, outcome: Rejection) {
-        match outcome {
-            Rejection::Gone => self.worked = true,
-            Rejection::Again => self.delayed = true,
-            Rejection::Failed => self.failures += 1,
+    fn note(&mut self, attempt: Attempt) {
+        match attempt {
+            Attempt::Done => self.worked = true,
+            Attempt::Refused => self.delayed = true,
+            Attempt::Failed => self.failures += 1,
         }
     }
 
@@ -140,37 +140,42 @@ impl Round {
         self.delayed || self.failures > 0
     }
 
-    fn progress(&self, moved: bool) -> Progress {
+    fn next_round(&self, moved: bool) -> NextRound {
         if self.is_delayed() {
-            Progress::Delayed
+            NextRound::Delayed
         } else if self.worked || moved {
-            Progress::Again
+            NextRound::AtOnce
         } else {
-            Progress::Idle
+            NextRound::WhenWoken
         }
     }
 }
 
 /// An open job, else a new one, else one that failed before.
-async fn next_job(shared: &Shared, task: &Arc<Task>, round: &mut Round) -> Result<Option<Job>> {
+async fn next_job(shared: &AggregatorState, task: &Arc<ServedTask>, round: &mut Round) -> Result<Option<Job>> {
     if let Some(job) = round.next_open() {
         return Ok(Some(job));
     }
-    // The round ends however fast reports come in, so that what failed has its turn again.
+    // The round ends however fast reports come in, so that failed jobs get another turn.
     let new = if round.is_delayed() { None } else { leader::create_job(shared, task).await? };
     Ok(new.or_else(|| round.failed.pop()))
 }
 
-async fn run_job(shared: &Arc<Shared>, task: &Arc<Task>, job: Job) -> Result<Rejection> {
+async fn run_job(shared: &Arc<AggregatorState>, task: &Arc<ServedTask>, job: Job) -> Result<Attempt> {
     match leader::prepare(shared, task, job).await {
         Ok(prepared) => settle_job(shared, task, job, prepared).await,
-        Err(Stopped::Delayed(error)) => Err(error),
-        Err(Stopped::Rejected(reason)) => refusals::note(shared, task, job, &reason).await,
-        Err(Stopped::Failed(scope, reason)) => refusals::note_failure(shared, task, job, scope, &reason).await,
+        Err(JobError::Delayed(error)) => Err(error),
+        Err(JobError::Rejected(reason)) => refusals::note(shared, task, job, &reason).await,
+        Err(JobError::Failed(scope, reason)) => refusals::note_failure(shared, task, job, scope, &reason).await,
     }
 }
 
-async fn settle_job(shared: &Shared, task: &Arc<Task>, job: Job, prepared: Prepared) -> Result<Rejection> {
+async fn settle_job(
+    shared: &AggregatorState,
+    task: &Arc<ServedTask>,
+    job: Job,
+    prepared: PreparedJob,
+) -> Result<Attempt> {
     let early = prepared.early();
     leader::settle(shared, task, job, prepared).await?;
     task.failures.forget(&job.id);
@@ -179,5 +184,5 @@ async fn settle_job(shared: &Shared, task: &Arc<Task>, job: Job, prepared: Prepa
         tokio::time::sleep(EARLY_WAIT).await;
         task.wake.notify_one();
     }
-    Ok(Rejection::Gone)
+    Ok(Attempt::Done)
 }

@@ -1,7 +1,7 @@
 //! Aggregation jobs that the helper refuses.
 //!
 //! The leader waits forever for a helper that is away. But a helper that keeps refusing a job must not hold up the rest of
-//! the task; nor must one that fails a job while it answers others (see [`crate::aggregator::tasks::failures`]). Such a job is split in
+//! the task; nor must one that fails a job while it answers others (see `tasks/failures.rs`). Such a job is split in
 //! halves, because one report that the helper cannot process must not take others with it; a job of a single report is
 //! abandoned: the report is counted as dropped and deleted.
 //!
@@ -13,57 +13,57 @@ use std::sync::Arc;
 
 use crate::{
     aggregator::{
-        state::{Name, Shared},
+        state::{AggregatorCounter, AggregatorState},
         store::{ChangeResult, Job, StoreResult, TaskStore},
-        tasks::{Task, failures::Scope},
+        tasks::{ServedTask, failures::Scope},
     },
     base::metrics::Metrics,
     error::Result,
 };
 
-/// What a refusal leads to.
+/// How an attempt at a job ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Rejection {
-    /// The job is tried again as it is.
-    Again,
-    /// The same, and nothing shows that the helper is reachable.
+pub(super) enum Attempt {
+    /// The helper refused it; the job is tried again as it is.
+    Refused,
+    /// It is tried again as well, but nothing shows that the helper is reachable.
     Failed,
-    /// The job is gone: settled by another attempt, split or abandoned.
-    Gone,
+    /// The job no longer exists: it was settled, split or abandoned.
+    Done,
 }
 
 /// Notes a job that failed at the helper; it counts as a refusal if the helper answers others.
 pub(super) async fn note_failure(
-    shared: &Shared,
-    task: &Arc<Task>,
+    shared: &AggregatorState,
+    task: &Arc<ServedTask>,
     job: Job,
     scope: Scope,
     reason: &str,
-) -> Result<Rejection> {
+) -> Result<Attempt> {
     if task.failures.note_failure(job.id, scope) {
         return note(shared, task, job, reason).await;
     }
-    shared.metrics.add(Name::PeerFailures, "aggregation-job", 1);
+    shared.metrics.add(AggregatorCounter::PeerFailures, "aggregation-job", 1);
     tracing::warn!(task = %task.id(), reason, "aggregation is delayed: the helper does not answer");
-    Ok(Rejection::Failed)
+    Ok(Attempt::Failed)
 }
 
 /// Notes one refusal, durably: a restart does not start the count again.
-pub(super) async fn note(shared: &Shared, task: &Arc<Task>, job: Job, reason: &str) -> Result<Rejection> {
-    shared.metrics.add(Name::PeerFailures, "aggregation-job", 1);
+pub(super) async fn note(shared: &AggregatorState, task: &Arc<ServedTask>, job: Job, reason: &str) -> Result<Attempt> {
+    shared.metrics.add(AggregatorCounter::PeerFailures, "aggregation-job", 1);
     let limit = shared.config.job_attempts.max(1);
-    let outcome = shared.change(task, move |stored, task| count_or_give_up(stored, task, &job, limit)).await?;
-    outcome.log(task, reason);
-    outcome.count(&shared.metrics);
-    if let Outcome::Counted(_) = outcome {
-        return Ok(Rejection::Again);
+    let refused = shared.change(task, move |stored, task| count_or_give_up(stored, task, &job, limit)).await?;
+    refused.log(task, reason);
+    refused.count(&shared.metrics);
+    if let RefusedJob::Counted(_) = refused {
+        return Ok(Attempt::Refused);
     }
     task.failures.forget(&job.id);
-    Ok(Rejection::Gone)
+    Ok(Attempt::Done)
 }
 
-/// What became of a job that was refused.
-enum Outcome {
+/// A job after one more refusal.
+enum RefusedJob {
     /// It has been refused this many times, and is tried again.
     Counted(u32),
     /// It no longer exists.
@@ -74,8 +74,8 @@ enum Outcome {
     Abandoned(u64),
 }
 
-impl Outcome {
-    fn log(&self, task: &Task, reason: &str) {
+impl RefusedJob {
+    fn log(&self, task: &ServedTask, reason: &str) {
         let task = task.id();
         match self {
             Self::Unknown => {}
@@ -89,24 +89,24 @@ impl Outcome {
         }
     }
 
-    fn count(&self, metrics: &Metrics<Name>) {
+    fn count(&self, metrics: &Metrics<AggregatorCounter>) {
         match self {
             Self::Counted(_) | Self::Unknown => {}
-            Self::Split => metrics.add(Name::Jobs, "split", 1),
+            Self::Split => metrics.add(AggregatorCounter::Jobs, "split", 1),
             Self::Abandoned(reports) => {
-                metrics.add(Name::Jobs, "abandoned", 1);
-                metrics.add(Name::Aggregated, "abandoned", *reports);
+                metrics.add(AggregatorCounter::Jobs, "abandoned", 1);
+                metrics.add(AggregatorCounter::Aggregated, "abandoned", *reports);
             }
         }
     }
 }
 
-fn count_or_give_up(stored: TaskStore<'_>, task: &Task, job: &Job, limit: u32) -> ChangeResult<Outcome> {
+fn count_or_give_up(stored: TaskStore<'_>, task: &ServedTask, job: &Job, limit: u32) -> ChangeResult<RefusedJob> {
     let Some(refusals) = stored.count_refusal(job)? else {
-        return Ok(Outcome::Unknown);
+        return Ok(RefusedJob::Unknown);
     };
     if refusals < limit {
-        return Ok(Outcome::Counted(refusals));
+        return Ok(RefusedJob::Counted(refusals));
     }
     let reports = stored.reports_of(job)?;
     stored.delete_job(job)?;
@@ -114,13 +114,13 @@ fn count_or_give_up(stored: TaskStore<'_>, task: &Task, job: &Job, limit: u32) -
         // A half has been refused before as a part of the whole: it gets half as many attempts.
         let (middle, _) = reports[reports.len() / 2];
         split(stored, job, middle, limit / 2)?;
-        return Ok(Outcome::Split);
+        return Ok(RefusedJob::Split);
     }
     for (_, time) in &reports {
         stored.change_pending(task.parameters().window(*time), -1)?;
     }
     stored.dequeue(job)?;
-    Ok(Outcome::Abandoned(reports.len() as u64))
+    Ok(RefusedJob::Abandoned(reports.len() as u64))
 }
 
 /// Makes two jobs of one: the reports before number `middle`, and the others.

@@ -1,4 +1,4 @@
-//! The helper answers the leader: its share of a batch.
+//! The helper gives the leader its share of a batch.
 
 use std::sync::Arc;
 use uptack_dap::{
@@ -9,18 +9,18 @@ use uptack_dap::{
 use super::{check_interval, share};
 use crate::{
     aggregator::{
-        state::{Name, Shared},
+        state::{AggregatorCounter, AggregatorState},
         store::{Batch, ChangeResult, Overlap, StoreError, TaskStore},
-        tasks::Task,
+        tasks::ServedTask,
     },
     base::problem::{Answer, Problem},
 };
 
-/// Hands out this helper's share of a batch, sealed to the collector, once.
-pub(crate) async fn aggregate_share(shared: &Shared, task: &Arc<Task>, body: &[u8]) -> Answer<Vec<u8>> {
+/// Releases this helper's share of a batch once, sealed to the collector.
+pub(crate) async fn aggregate_share(shared: &AggregatorState, task: &Arc<ServedTask>, body: &[u8]) -> Answer<Vec<u8>> {
     let request = ShareRequest::decode(task, body)?;
     let answer = shared.change(task, move |stored, task| request.answer(stored, task)).await?;
-    shared.metrics.add(Name::Collections, "finished", 1);
+    shared.metrics.add(AggregatorCounter::Collections, "finished", 1);
     Ok(answer)
 }
 
@@ -31,15 +31,15 @@ struct ShareRequest {
 }
 
 impl ShareRequest {
-    fn decode(task: &Task, body: &[u8]) -> Answer<Self> {
+    fn decode(task: &ServedTask, body: &[u8]) -> Answer<Self> {
         let request = AggregateShareRequest::from_bytes(body);
         let request = request.ok_or_else(|| task.problem(ProblemType::InvalidMessage))?;
         check_interval(task, request.interval)?;
         Ok(Self { request, digest: sha256(body) })
     }
 
-    /// The share; a repeated request gets the answer that it got before.
-    fn answer(&self, stored: TaskStore<'_>, task: &Task) -> ChangeResult<Vec<u8>, Problem> {
+    /// The share. A repeated request gets the answer that the first one got.
+    fn answer(&self, stored: TaskStore<'_>, task: &ServedTask) -> ChangeResult<Vec<u8>, Problem> {
         match stored.overlap(self.request.interval)? {
             Overlap::None => self.release(stored, task),
             Overlap::Partial => Err(task.problem(ProblemType::BatchOverlap).into()),
@@ -50,7 +50,7 @@ impl ShareRequest {
         }
     }
 
-    fn release(&self, stored: TaskStore<'_>, task: &Task) -> ChangeResult<Vec<u8>, Problem> {
+    fn release(&self, stored: TaskStore<'_>, task: &ServedTask) -> ChangeResult<Vec<u8>, Problem> {
         let precision = task.parameters().time_precision;
         let (batch, _) = stored.total(&task.vdaf, self.request.interval, precision)?;
         self.check(task, &batch).map_err(|kind| task.problem(kind))?;
@@ -61,7 +61,7 @@ impl ShareRequest {
         Ok(answer)
     }
 
-    fn check(&self, task: &Task, batch: &Batch) -> Result<(), ProblemType> {
+    fn check(&self, task: &ServedTask, batch: &Batch) -> Result<(), ProblemType> {
         if batch.reports < task.parameters().min_batch_size {
             return Err(ProblemType::InvalidBatchSize);
         }

@@ -1,9 +1,8 @@
 //! The leader answers the collector.
 //!
 //! A collection job *waits* until the sums of its batch hold the minimum number of reports, then *drains*: from that
-//! moment the batch takes no new report, what is stored of it is aggregated, the leader's share is
-//! made and stored, the helper is asked for its share, and the job is *finished*. A batch is drained
-//! for one job only, ever.
+//! moment the batch takes no new reports, those already stored are aggregated, the leader's share is made and stored, the
+//! helper is asked for its share, and the job is *finished*. A batch is only ever drained for one job.
 
 pub(crate) mod aggregate_share;
 mod share;
@@ -17,16 +16,21 @@ use uptack_dap::protocol::{
 use crate::{
     aggregator::{
         peer::{Call, PeerError},
-        state::{Name, Shared},
+        state::{AggregatorCounter, AggregatorState},
         store::{Batch, ChangeResult, CollectionJob, CollectionState, Overlap, StoreError, TaskStore},
-        tasks::Task,
+        tasks::ServedTask,
     },
     base::problem::{Answer, Problem},
     error::{Error, Result},
 };
 
-/// Creates a collection job; the identical request again changes nothing.
-pub(crate) async fn create(shared: &Shared, task: &Arc<Task>, id: CollectionJobId, body: &[u8]) -> Answer<()> {
+/// Creates a collection job. Repeating the identical request changes nothing.
+pub(crate) async fn create(
+    shared: &AggregatorState,
+    task: &Arc<ServedTask>,
+    id: CollectionJobId,
+    body: &[u8],
+) -> Answer<()> {
     let interval = decode_request(task, body)?;
     shared.change(task, move |stored, task| insert(stored, task, &id, interval)).await?;
     task.wake.notify_one();
@@ -34,7 +38,11 @@ pub(crate) async fn create(shared: &Shared, task: &Arc<Task>, id: CollectionJobI
 }
 
 /// The result, or nothing while it is being made.
-pub(crate) async fn poll(shared: &Shared, task: &Arc<Task>, id: CollectionJobId) -> Answer<Option<Vec<u8>>> {
+pub(crate) async fn poll(
+    shared: &AggregatorState,
+    task: &Arc<ServedTask>,
+    id: CollectionJobId,
+) -> Answer<Option<Vec<u8>>> {
     let job = shared.read(task, |stored| stored.collection_job(&id))?;
     let job = job.ok_or_else(unknown)?;
     match job.state {
@@ -49,13 +57,13 @@ pub(crate) async fn poll(shared: &Shared, task: &Arc<Task>, id: CollectionJobId)
     }
 }
 
-/// Forgets a job. A batch that was being released stays released: it is not handed out again.
-pub(crate) async fn delete(shared: &Shared, task: &Arc<Task>, id: CollectionJobId) -> Answer<()> {
+/// Forgets a job. A batch that was being released stays taken: it is not released again.
+pub(crate) async fn delete(shared: &AggregatorState, task: &Arc<ServedTask>, id: CollectionJobId) -> Answer<()> {
     Ok(shared.change(task, move |stored, _| forget(stored, &id)).await?)
 }
 
-/// Moves every job of the task as far as it goes now. Says whether any moved.
-pub(crate) async fn advance(shared: &Shared, task: &Arc<Task>) -> Result<bool> {
+/// Advances every job of the task as far as possible, and says whether any advanced.
+pub(crate) async fn advance(shared: &AggregatorState, task: &Arc<ServedTask>) -> Result<bool> {
     let jobs = shared.read(task, |stored| stored.unfinished_collections())?;
     let mut moved = false;
     for CollectionJob { id, interval, state, .. } in jobs {
@@ -67,14 +75,14 @@ pub(crate) async fn advance(shared: &Shared, task: &Arc<Task>) -> Result<bool> {
     Ok(moved)
 }
 
-fn decode_request(task: &Task, body: &[u8]) -> Answer<BatchInterval> {
+fn decode_request(task: &ServedTask, body: &[u8]) -> Answer<BatchInterval> {
     let request = CollectionRequest::from_bytes(body).ok_or_else(|| task.problem(ProblemType::InvalidMessage))?;
     check_interval(task, request.interval)?;
     Ok(request.interval)
 }
 
 /// Refuses an interval that does not consist of whole windows, or whose end the store cannot represent.
-fn check_interval(task: &Task, interval: BatchInterval) -> Answer<()> {
+fn check_interval(task: &ServedTask, interval: BatchInterval) -> Answer<()> {
     let is_storable = i64::try_from(interval.finish()).is_ok();
     if is_storable && interval.has_whole_windows(task.parameters().time_precision) {
         return Ok(());
@@ -84,7 +92,7 @@ fn check_interval(task: &Task, interval: BatchInterval) -> Answer<()> {
 
 fn insert(
     stored: TaskStore<'_>,
-    task: &Task,
+    task: &ServedTask,
     id: &CollectionJobId,
     interval: BatchInterval,
 ) -> ChangeResult<(), Problem> {
@@ -98,7 +106,7 @@ fn insert(
 }
 
 /// Refuses a batch that can no longer be collected, or has too few reports even with those still pending.
-fn check_available(stored: TaskStore<'_>, task: &Task, interval: BatchInterval) -> ChangeResult<(), Problem> {
+fn check_available(stored: TaskStore<'_>, task: &ServedTask, interval: BatchInterval) -> ChangeResult<(), Problem> {
     if let Some(kind) = taken(stored.overlap(interval)?) {
         return Err(task.problem(kind).into());
     }
@@ -121,8 +129,8 @@ fn other_job() -> Problem {
     Problem::conflict("Another collection job has, or had, this id.")
 }
 
-/// Too few reports, and how many. The number of owners is public, so the collector may learn it.
-fn too_small(task: &Task, reports: u64) -> Problem {
+/// There are too few reports, and this many. The number of owners is public, so the collector may learn it.
+fn too_small(task: &ServedTask, reports: u64) -> Problem {
     task.problem(ProblemType::InvalidBatchSize).with_member("reports", reports.to_string())
 }
 
@@ -130,7 +138,7 @@ fn unknown() -> Problem {
     Problem::not_found("There is no such collection job.")
 }
 
-fn failure(task: &Task, detail: Option<&[u8]>) -> Problem {
+fn failure(task: &ServedTask, detail: Option<&[u8]>) -> Problem {
     let kind = detail
         .and_then(|bytes| std::str::from_utf8(bytes).ok())
         .and_then(ProblemType::from_uri)
@@ -139,8 +147,8 @@ fn failure(task: &Task, detail: Option<&[u8]>) -> Problem {
 }
 
 /// Ends a waiting job whose batch turned out too small: an error is an answer, and a job that has
-/// been answered must not take the batch from a later one. Says how many reports the batch has then.
-fn give_up(stored: TaskStore<'_>, task: &Task, id: &CollectionJobId) -> ChangeResult<Option<u64>, Problem> {
+/// been answered must not take the batch from a later one. Returns how many reports the batch then has.
+fn give_up(stored: TaskStore<'_>, task: &ServedTask, id: &CollectionJobId) -> ChangeResult<Option<u64>, Problem> {
     let Some(job) = stored.collection_job_in(id, CollectionState::Waiting)? else {
         return Ok(None);
     };
@@ -163,8 +171,13 @@ fn forget(stored: TaskStore<'_>, id: &CollectionJobId) -> ChangeResult<(), Probl
     Ok(())
 }
 
-/// Closes the batch for one waiting job, if there is enough in it.
-fn begin(stored: TaskStore<'_>, task: &Task, id: &CollectionJobId, interval: BatchInterval) -> ChangeResult<bool> {
+/// Closes the batch for one waiting job, if it has enough reports.
+fn begin(
+    stored: TaskStore<'_>,
+    task: &ServedTask,
+    id: &CollectionJobId,
+    interval: BatchInterval,
+) -> ChangeResult<bool> {
     let Some(job) = stored.collection_job_in(id, CollectionState::Waiting)? else {
         return Ok(false);
     };
@@ -181,8 +194,13 @@ fn begin(stored: TaskStore<'_>, task: &Task, id: &CollectionJobId, interval: Bat
     Ok(true)
 }
 
-/// Asks the helper for its share once nothing of the batch is pending, and finishes the job.
-async fn release(shared: &Shared, task: &Arc<Task>, id: CollectionJobId, interval: BatchInterval) -> Result<bool> {
+/// Asks the helper for its share once no report of the batch is pending, and finishes the job.
+async fn release(
+    shared: &AggregatorState,
+    task: &Arc<ServedTask>,
+    id: CollectionJobId,
+    interval: BatchInterval,
+) -> Result<bool> {
     // While something is pending the driver is still aggregating it, and comes back here.
     if shared.read(task, |stored| stored.pending_reports(interval))? > 0 {
         return Ok(false);
@@ -193,12 +211,12 @@ async fn release(shared: &Shared, task: &Arc<Task>, id: CollectionJobId, interva
     let ending = ask_helper(shared, task, drained).await?;
     let state = ending.state;
     shared.change(task, move |stored, _| ending.store(stored, &id, interval)).await?;
-    shared.metrics.add(Name::Collections, state.word(), 1);
+    shared.metrics.add(AggregatorCounter::Collections, state.word(), 1);
     Ok(true)
 }
 
 /// Asks the helper for its share, which decides how the job ends.
-async fn ask_helper(shared: &Shared, task: &Task, drained: Drained) -> Result<Ending> {
+async fn ask_helper(shared: &AggregatorState, task: &ServedTask, drained: Drained) -> Result<Ending> {
     match drained.share_call(task).send(shared, task).await {
         Ok(answer) => Ok(Ending { state: CollectionState::Finished, detail: drained.result(&answer)? }),
         Err(PeerError::Refused(kind)) => {
@@ -206,7 +224,7 @@ async fn ask_helper(shared: &Shared, task: &Task, drained: Drained) -> Result<En
             Ok(Ending { state: CollectionState::Failed, detail: kind.uri().as_bytes().to_vec() })
         }
         Err(PeerError::Rejected(text) | PeerError::Passing(_, text)) => {
-            shared.metrics.add(Name::PeerFailures, "aggregate-share", 1);
+            shared.metrics.add(AggregatorCounter::PeerFailures, "aggregate-share", 1);
             Err(Error::unreachable(format!("no share from the helper: {text}")))
         }
     }
@@ -222,14 +240,14 @@ struct Drained {
 
 impl Drained {
     /// The call for the helper's share of the batch.
-    fn share_call(&self, task: &Task) -> Call {
+    fn share_call(&self, task: &ServedTask) -> Call {
         let Batch { reports, checksum, .. } = self.batch;
         let request = AggregateShareRequest { interval: self.interval, reports, checksum };
         let endpoint = Endpoint::AGGREGATE_SHARE;
         Call { path: endpoint.of_task(task.id()), endpoint, body: request.to_bytes() }
     }
 
-    /// What the collector gets, with the helper's share.
+    /// The answer for the collector, from both shares.
     fn result(self, answer: &[u8]) -> Result<Vec<u8>> {
         let AggregateShareAnswer(helper_share) = AggregateShareAnswer::from_bytes(answer)
             .ok_or_else(|| Error::unreachable("the helper's share does not decode"))?;
@@ -238,8 +256,8 @@ impl Drained {
     }
 }
 
-/// Makes the leader's share of a batch once nothing of it is pending, or finds the one that was made before.
-fn drain(stored: TaskStore<'_>, task: &Task, interval: BatchInterval) -> ChangeResult<Option<Drained>> {
+/// Makes the leader's share of a batch once none of its reports is pending, or finds the share that was made before.
+fn drain(stored: TaskStore<'_>, task: &ServedTask, interval: BatchInterval) -> ChangeResult<Option<Drained>> {
     if stored.pending_reports(interval)? > 0 {
         return Ok(None);
     }
@@ -254,8 +272,13 @@ fn drain(stored: TaskStore<'_>, task: &Task, interval: BatchInterval) -> ChangeR
     Ok(Some(Drained { interval, batch, covered, leader_share }))
 }
 
-/// Made and stored in one change: all that a collector can ever see is this share, with the noise drawn for it.
-fn seal_share(stored: TaskStore<'_>, task: &Task, interval: BatchInterval, batch: &Batch) -> ChangeResult<SealedShare> {
+/// Seals and stores the share in one change, so that the collector can only ever see one draw of the noise.
+fn seal_share(
+    stored: TaskStore<'_>,
+    task: &ServedTask,
+    interval: BatchInterval,
+    batch: &Batch,
+) -> ChangeResult<SealedShare> {
     let share = share::seal(&task.definition, interval, batch.sum.clone()).map_err(StoreError::broken)?;
     stored.keep_sealed_share(interval, Some(&share.to_bytes()))?;
     Ok(share)

@@ -1,7 +1,7 @@
-//! The one place where an aggregator's share of a batch is made ready to leave: noise is added, then it is sealed.
+//! An aggregator's share of a batch on its way out: noise is added, then the share is sealed. Nothing else releases a share.
 //!
-//! Two draws for one batch would let a collector average the noise away. So [`seal`] is called in the transaction that
-//! stores what it returns, once for each batch, and what leaves is what is stored: a repeated request gets the same bytes.
+//! Two draws for one batch would let a collector average the noise away. So [`seal`] is called once for each batch,
+//! in the transaction that stores its result, and a repeated request gets the stored bytes.
 //! The draw itself is stored nowhere, and appears in no log, counter or error.
 
 use uptack::OsCoins;

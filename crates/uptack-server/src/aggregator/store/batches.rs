@@ -6,7 +6,7 @@ use uptack_dap::protocol::{BatchChecksum, BatchInterval, Contribution, ReportId,
 
 use super::{SqlResult, StoreResult, TaskStore, damaged, read_u64};
 
-/// A sum and what identifies the reports in it.
+/// A sum, with the number and the checksum of its reports.
 #[derive(Clone)]
 pub(crate) struct Batch {
     pub(crate) sum: Sum,
@@ -43,7 +43,7 @@ impl Batch {
     }
 }
 
-/// What one aggregation job adds, by window.
+/// The contributions of one aggregation job, by window.
 #[derive(Default)]
 pub(crate) struct Additions(BTreeMap<u64, Batch>);
 

@@ -22,7 +22,7 @@ use uptack_dap::task::AggregatorRole;
 
 use crate::{
     base::{
-        locks::lock,
+        lock,
         logging::Throttle,
         problem::Problem,
         sqlite::{SqlResult, read_u64},
@@ -50,7 +50,7 @@ const QUEUE: usize = 4096;
 /// Most changes in one commit; without a limit, the first of them could wait forever.
 const LARGEST_COMMIT: usize = 1024;
 
-/// What the store gives back.
+/// The result of using the store.
 pub(crate) type StoreResult<T> = std::result::Result<T, StoreError>;
 
 /// Why the store failed.
@@ -86,7 +86,7 @@ impl From<StoreError> for Error {
     }
 }
 
-/// What a change gives back. By default a change cannot refuse.
+/// The result of a change, which by default has no refusal of its own.
 pub(crate) type ChangeResult<T, E = Infallible> = std::result::Result<T, ChangeError<E>>;
 
 /// Why nothing was changed.
@@ -186,12 +186,12 @@ impl Store {
         })
     }
 
-    /// Reads what is stored of a task, alongside the writer. Call it where blocking is allowed, or for single rows.
+    /// Reads from the store of a task, alongside the writer. Call it where blocking is allowed, or for single rows.
     pub(crate) fn read_task<T>(&self, task: i64, query: impl FnOnce(TaskStore<'_>) -> StoreResult<T>) -> Result<T> {
         self.read(|connection| query(TaskStore { connection, task }))
     }
 
-    /// Changes what is stored of a task, and waits until the change is durable.
+    /// Changes the store of a task, and waits until the change is durable.
     pub(crate) async fn change_task<T, E, F>(&self, task: i64, change: F) -> ChangeResult<T, E>
     where
         T: Send + 'static,
@@ -248,9 +248,9 @@ impl Drop for Store {
     }
 }
 
-/// What is stored of one task, within one change or one read.
+/// The stored data of one task, within one change or one read.
 ///
-/// What it does is spread over the files of this folder: reports, jobs, batches and collections.
+/// Its methods are in the files of this folder: tasks, reports, jobs, batches and collections.
 #[derive(Clone, Copy)]
 pub(crate) struct TaskStore<'a> {
     connection: &'a Connection,
@@ -313,7 +313,7 @@ fn read_job_id<T: for<'a> TryFrom<&'a [u8]>>(row: &Row<'_>) -> SqlResult<T> {
     T::try_from(row.get_ref(0)?.as_blob()?).map_err(|_| damaged(0, "job_id"))
 }
 
-/// What the writer does with a change: run it in the open transaction, answer after the commit.
+/// A change as the writer sees it: it runs in the open transaction, and is answered after the commit.
 trait Change: Send {
     /// Runs the change, and says whether its effects are to be kept.
     fn run(&mut self, connection: &Connection) -> bool;

@@ -1,10 +1,14 @@
-//! What an aggregator is asked to serve.
+//! Task definitions, which are requests to serve a task, and the conditions under which an operator admits them.
 //!
-//! A task that a query card defines is asked for with the *signed* card, the key that results are sealed to, and for
-//! the leader the hash of the collector's token: [`CardDefinition`]. Nothing else is stated, so that nothing else can be
+//! The definition of a query card's task consists of the *signed* card, the key that results are sealed to, and for the
+//! leader the hash of the collector's token: [`CardDefinition`]. It states nothing else, so that nothing else can be
 //! stated wrongly: each aggregator computes the task's parameters from the card, and its secrets from the
-//! [secret](crate::aggregator::pair_secret) of its pair. Any other DAP task is asked for with all its parameters and secrets, as an
-//! [`AggregatorTask`]; an aggregator takes that only if its operator has said so.
+//! [secret](PairSecret) of its pair. The definition of any other DAP task states all its parameters and secrets, as an
+//! [`AggregatorTask`]; an aggregator takes it only if its operator allows such tasks.
+//!
+//! [`Admission`] holds the operator's conditions: whose cards count, and how small a batch may be. Those who bring task
+//! definitions, even a desk with the operator's own token, decide neither. The same check runs when a definition comes in,
+//! when an aggregator starts with tasks that it took earlier, and when a definition is turned into a file for Janus.
 
 use serde::{
     Deserialize, Serialize,
@@ -14,7 +18,7 @@ use std::path::Path;
 use uptack_dap::{
     card_task,
     protocol::{HpkeConfig, TaskId},
-    signed::{OpenedCard, SignedCard},
+    signed::{OpenedCard, PublicKey, SignedCard},
     task::{AggregatorRole, AggregatorTask, CollectorTask, TaskParameters},
     token::TokenHash,
 };
@@ -91,20 +95,20 @@ fn check_addresses(parameters: &TaskParameters) -> Result<()> {
     Ok(())
 }
 
-/// Whatever an aggregator may be asked to serve.
+/// A request to serve a task.
 #[derive(Debug, Clone)]
-pub enum Definition {
+pub enum TaskDefinition {
     /// The task of a card.
     Card(Box<CardDefinition>),
     /// Any other task, with all its parameters and secrets.
     Plain(Box<AggregatorTask>),
 }
 
-impl Definition {
+impl TaskDefinition {
     /// Parses a definition as an operator or a desk sends it.
     pub fn parse(text: &[u8]) -> Result<Self> {
-        let form: Form = from_json(text)?;
-        if form.parameters.is_none() {
+        let stated: StatedParameters = from_json(text)?;
+        if stated.parameters.is_none() {
             return Ok(Self::Card(Box::new(from_json(text)?)));
         }
         let task: AggregatorTask = from_json(text)?;
@@ -136,27 +140,107 @@ impl Definition {
     }
 }
 
-impl From<CardDefinition> for Definition {
+impl From<CardDefinition> for TaskDefinition {
     fn from(definition: CardDefinition) -> Self {
         Self::Card(Box::new(definition))
     }
 }
 
-impl From<AggregatorTask> for Definition {
+impl From<AggregatorTask> for TaskDefinition {
     fn from(task: AggregatorTask) -> Self {
         Self::Plain(Box::new(task))
     }
 }
 
-/// Parses JSON. The library's own messages could quote a secret, so errors only give the position.
+/// An operator's conditions. The default admits nothing.
+#[derive(Debug, Clone, Default)]
+pub struct Admission {
+    /// Keys of the desks whose cards are served.
+    pub desk_keys: Vec<PublicKey>,
+    /// No task with a smaller minimum batch is served.
+    pub smallest_batch: u64,
+    /// The secret from which the verification key and the leader's token of a card's task are derived.
+    pub pair_secret: Option<PairSecret>,
+    /// Serve tasks that no signed card defines. Their minimum batch is then up to those who may add tasks.
+    pub allow_tasks_without_card: bool,
+}
+
+impl Admission {
+    /// Whether no task at all could be served.
+    pub fn admits_nothing(&self) -> bool {
+        !self.allow_tasks_without_card && (self.desk_keys.is_empty() || self.pair_secret.is_none())
+    }
+
+    /// Computes the task that a definition asks for, or says why it is not served.
+    pub fn resolve(&self, definition: &TaskDefinition) -> Result<AggregatorTask> {
+        match definition {
+            TaskDefinition::Card(definition) => self.resolve_card(definition),
+            TaskDefinition::Plain(task) => {
+                task.validate()?;
+                self.check_without_card(task)?;
+                // Nobody has checked a signature that comes with parameters.
+                Ok(AggregatorTask { card_signature: None, ..(**task).clone() })
+            }
+        }
+    }
+
+    /// Whether a task that was taken up earlier may still be served.
+    pub fn check_again(&self, task: &AggregatorTask) -> Result<()> {
+        let (Some(card), Some(signature)) = (&task.card, &task.card_signature) else {
+            return self.check_without_card(task);
+        };
+        let signed =
+            SignedCard { query: task.parameters.task_id.to_string(), card: card.clone(), signature: signature.clone() };
+        // The parameters were compared with the card's when the stored task was read.
+        self.check_card(&signed.open()?.signer, task)
+    }
+
+    fn resolve_card(&self, definition: &CardDefinition) -> Result<AggregatorTask> {
+        let Some(pair) = &self.pair_secret else {
+            return Err(Error::input("task: tasks of cards cannot be served without a pair secret"));
+        };
+        let (opened, task) = definition.resolve(pair)?;
+        self.check_card(&opened.signer, &task)?;
+        Ok(task)
+    }
+
+    fn check_card(&self, signer: &PublicKey, task: &AggregatorTask) -> Result<()> {
+        if !self.desk_keys.contains(signer) {
+            return Err(Error::input(format!("task: the card is signed by {signer}, whose cards are not served here")));
+        }
+        self.check_batch(task)
+    }
+
+    fn check_without_card(&self, task: &AggregatorTask) -> Result<()> {
+        if !self.allow_tasks_without_card {
+            return Err(Error::input(
+                "task: no signed card defines it, and this aggregator serves tasks of cards alone; \
+                 a definition from a card states the card and none of the task's parameters",
+            ));
+        }
+        self.check_batch(task)
+    }
+
+    fn check_batch(&self, task: &AggregatorTask) -> Result<()> {
+        let (minimum, floor) = (task.parameters.min_batch_size, self.smallest_batch);
+        if minimum < floor {
+            return Err(Error::input(format!(
+                "task: batches of {minimum} reports would be released, and this aggregator releases none below {floor}"
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// Parses JSON. Errors only give the position, because the library's own messages could quote a secret.
 fn from_json<T: DeserializeOwned>(text: &[u8]) -> Result<T> {
     serde_json::from_slice(text).map_err(|error| {
         Error::input(format!("not a task definition (line {}, column {})", error.line(), error.column()))
     })
 }
 
-/// Enough of a definition to tell its form.
+/// Enough of a definition to tell the two kinds apart.
 #[derive(Deserialize)]
-struct Form {
+struct StatedParameters {
     parameters: Option<IgnoredAny>,
 }

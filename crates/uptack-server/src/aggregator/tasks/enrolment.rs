@@ -1,8 +1,8 @@
 //! Enrolment: one report per owner and task, from owners whose public keys the operator listed.
 //!
 //! Without it, anyone who reaches the leader can invent owners, and the claim for a crowd is only as good as the crowd. A
-//! [credential](uptack_dap::credential) tells the leader who reports, as the network address does anyway; what is reported
-//! stays sealed.
+//! [credential](uptack_dap::credential) tells the leader who reports, as the network address does anyway; the
+//! answer stays sealed.
 
 use axum::http::HeaderMap;
 use std::{
@@ -21,8 +21,8 @@ use uptack_dap::{
 
 use crate::{
     base::{
-        locks::{read, write},
         problem::{Answer, Problem},
+        read, write,
     },
     error::{Error, Result},
 };
@@ -36,7 +36,7 @@ pub(crate) struct Enrolled {
 #[derive(Default)]
 struct KeyList {
     keys: HashSet<[u8; 32]>,
-    /// When the file they are from was changed.
+    /// When the file with the keys was last changed.
     changed: Option<SystemTime>,
 }
 

@@ -16,9 +16,9 @@ use std::{
 };
 use uptack_dap::protocol::AggregationJobId;
 
-use crate::base::locks::lock;
+use crate::base::lock;
 
-/// What a failure that may be temporary is about.
+/// How far a failure that may be temporary reaches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scope {
     /// The helper as a whole, as far as the leader can tell.
@@ -27,7 +27,7 @@ pub(crate) enum Scope {
     Task,
 }
 
-/// What a task remembers of its helper's answers.
+/// A task's memory of its helper's answers and failures.
 #[derive(Debug, Default)]
 pub(crate) struct Failures {
     /// Requests answered successfully: of all tasks with the same helper, and of this task.

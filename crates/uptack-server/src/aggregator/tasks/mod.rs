@@ -1,6 +1,5 @@
-//! Tasks: what an aggregator is asked to serve, whether its operator admits it, and the keys and secrets that belong to it.
+//! Tasks: their definitions, whether the operator admits them, and the keys and secrets that belong to them.
 
-pub(crate) mod admission;
 pub(crate) mod definition;
 pub(crate) mod enrolment;
 pub(crate) mod failures;
@@ -21,7 +20,7 @@ use crate::{
 use failures::Failures;
 
 /// A task that is being served.
-pub(crate) struct Task {
+pub(crate) struct ServedTask {
     /// Its number in the store.
     pub(crate) number: i64,
     pub(crate) definition: AggregatorTask,
@@ -32,11 +31,11 @@ pub(crate) struct Task {
     pub(crate) wake: Notify,
     /// Becomes true once, when the task is removed.
     pub(crate) removed: watch::Sender<bool>,
-    /// Leader: what failed at the helper, and what did not.
+    /// Leader: which jobs failed at the helper, and how much it answered.
     pub(crate) failures: Failures,
 }
 
-impl Task {
+impl ServedTask {
     pub(crate) fn new(number: i64, definition: AggregatorTask, failures: Failures) -> Result<Self> {
         Ok(Self {
             number,

@@ -20,7 +20,7 @@ use tokio_rustls::{
 };
 
 use crate::{
-    base::locks::{read, write},
+    base::{read, write},
     error::{Error, Result},
 };
 
@@ -33,7 +33,7 @@ pub struct Certificates {
     config: Arc<ServerConfig>,
 }
 
-/// What the next handshake presents.
+/// The certificate that the next handshake presents.
 #[derive(Debug)]
 struct Current(RwLock<Arc<CertifiedKey>>);
 
@@ -60,11 +60,11 @@ impl Certificates {
         Ok(())
     }
 
-    /// Reads the files again and logs what came of it.
+    /// Reads the files again and logs the result.
     pub fn reload_or_log(&self) {
         match self.reload() {
             Ok(()) => tracing::info!(certificate = %self.chain.display(), "the certificate was read again"),
-            Err(error) => tracing::error!(%error, "the certificate was not replaced; the one before stays in use"),
+            Err(error) => tracing::error!(%error, "the certificate was not replaced; the previous one stays in use"),
         }
     }
 
@@ -93,10 +93,9 @@ fn read_chain(path: &Path) -> Result<Vec<CertificateDer<'static>>> {
     let bytes = read_bytes(path)?;
     let certificates: result::Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes).collect();
     match certificates {
-        Ok(certificates) if certificates.is_empty() => Err(at(
-            path,
-            &"there is no certificate in it; expected is PEM that begins with -----BEGIN CERTIFICATE-----",
-        )),
+        Ok(certificates) if certificates.is_empty() => {
+            Err(at(path, &"no certificate in it; expected PEM that begins with -----BEGIN CERTIFICATE-----"))
+        }
         certificates => certificates.map_err(|error| at(path, &error)),
     }
 }
@@ -104,7 +103,7 @@ fn read_chain(path: &Path) -> Result<Vec<CertificateDer<'static>>> {
 fn read_key(path: &Path) -> Result<PrivateKeyDer<'static>> {
     PrivateKeyDer::from_pem_slice(&read_bytes(path)?).map_err(|error| match error {
         pem::Error::NoItemsFound => {
-            at(path, &"there is no private key in it; expected is PEM that begins with -----BEGIN PRIVATE KEY-----")
+            at(path, &"no private key in it; expected PEM that begins with -----BEGIN PRIVATE KEY-----")
         }
         error => at(path, &error),
     })

@@ -2,15 +2,14 @@
 //!
 //! A listener defends itself against clients that open connections and then do nothing, or never read the answers:
 //!
-//! - a request's head must arrive within [`Limits::patience`], and so must the next one on a connection that is kept;
+//! - a request's head must arrive within [`ConnectionLimits::patience`], and so must the next one on a connection that is kept;
 //! - a connection that accepts no bytes for that long is closed;
-//! - one origin (an IPv4 address, or an IPv6 network of 64 bits) holds at most [`Limits::per_origin`] connections, and
-//!   when all seats are taken, the origin that holds most of them gives one up for an origin that holds fewer.
+//! - one address (an IPv4 address, or an IPv6 network of 64 bits) holds at most [`ConnectionLimits::per_address`] connections, and
+//!   when all seats are taken, the address that holds most of them gives one up for an address that holds fewer.
 
 mod certificates;
 mod patient;
 mod seats;
-mod signals;
 
 use axum::{Router, extract::Request};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
@@ -20,6 +19,8 @@ use hyper_util::{
     service::TowerToHyperService,
 };
 use std::{net::SocketAddr, sync::Arc, time::Duration};
+#[cfg(unix)]
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream},
@@ -27,8 +28,7 @@ use tokio::{
 };
 
 pub use certificates::Certificates;
-pub use seats::{Origin, Share, Shares};
-pub use signals::Signals;
+pub use seats::{ClientAddress, Share, Shares};
 
 use crate::error::{Error, Result};
 use patient::Patient;
@@ -42,22 +42,22 @@ const BUFFER: usize = 64 * 1024;
 
 /// Limits of a listener.
 #[derive(Debug, Clone, Copy)]
-pub struct Limits {
+pub struct ConnectionLimits {
     /// Connections at once.
     pub connections: usize,
-    /// Connections at once from one origin.
-    pub per_origin: usize,
+    /// Connections at once from one address.
+    pub per_address: usize,
     /// How long a handshake, a request's head, the next request of a kept connection, or the reading of an answer's
     /// next bytes may take.
     pub patience: Duration,
 }
 
-impl Limits {
-    /// Limits the connections; one origin gets a quarter of them unless `per_origin` is given.
-    pub fn new(connections: usize, per_origin: Option<usize>, patience: Duration) -> Self {
+impl ConnectionLimits {
+    /// Limits the connections; one address gets a quarter of them unless `per_address` is given.
+    pub fn new(connections: usize, per_address: Option<usize>, patience: Duration) -> Self {
         let connections = connections.max(1);
-        let per_origin = per_origin.unwrap_or(connections / 4).clamp(1, connections);
-        Self { connections, per_origin, patience }
+        let per_address = per_address.unwrap_or(connections / 4).clamp(1, connections);
+        Self { connections, per_address, patience }
     }
 }
 
@@ -79,20 +79,20 @@ pub async fn bind(address: SocketAddr) -> Result<TcpListener> {
 
 /// Serves until told to stop, then finishes the answers under way.
 ///
-/// Every request carries the [`Origin`] of its connection as an extension.
+/// Every request carries the [`ClientAddress`] of its connection as an extension.
 pub async fn serve(
     listener: TcpListener,
     certificates: Option<Arc<Certificates>>,
     routes: Router,
-    limits: Limits,
+    limits: ConnectionLimits,
     mut stopping: watch::Receiver<bool>,
 ) {
     let service = Service { certificates, routes, patience: limits.patience };
-    let seats = Seats::new(limits.connections, limits.per_origin);
+    let seats = Seats::new(limits.connections, limits.per_address);
     let graceful = GracefulShutdown::new();
     while let Some((stream, address)) = next_connection(&listener, &mut stopping).await {
         // Without a seat the connection is closed at once, which is cheaper than a refusal.
-        if let Some(seat) = seats.admit(Origin::of(address.ip())) {
+        if let Some(seat) = seats.admit(ClientAddress::of(address.ip())) {
             tokio::spawn(service.clone().serve(stream, seat, graceful.watcher()));
         }
     }
@@ -118,7 +118,7 @@ async fn next_connection(
     }
 }
 
-/// What every connection is served with.
+/// Everything that a connection is served with.
 #[derive(Clone)]
 struct Service {
     certificates: Option<Arc<Certificates>>,
@@ -155,7 +155,7 @@ impl Service {
     ) {
         let routes = TowerToHyperService::new(self.routes);
         let service = service_fn(|mut request: Request<Incoming>| {
-            request.extensions_mut().insert(seat.origin());
+            request.extensions_mut().insert(seat.address());
             let (serving, answer) = (seat.serve(), hyper::service::Service::call(&routes, request));
             async move {
                 let response = answer.await;
@@ -170,5 +170,53 @@ impl Service {
             .serve_connection(TokioIo::new(stream), service);
         // A broken connection is the client's affair.
         let _ = watcher.watch(connection).await;
+    }
+}
+
+/// The handlers of the signals that a server obeys. Once they are installed, no such signal ends the process at once,
+/// so they are installed before the server says that it is ready.
+pub struct Signals {
+    #[cfg(unix)]
+    interrupt: Signal,
+    #[cfg(unix)]
+    terminate: Signal,
+    #[cfg(unix)]
+    hangup: Signal,
+}
+
+#[cfg(unix)]
+impl Signals {
+    /// Installs the handlers.
+    pub fn install() -> Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            hangup: signal(SignalKind::hangup())?,
+        })
+    }
+
+    /// Waits until the process is asked to stop, by an interrupt or a termination signal. `reload` is called at each
+    /// hangup signal before that.
+    pub async fn wait(mut self, reload: impl AsyncFn()) -> Result<()> {
+        loop {
+            tokio::select! {
+                _ = self.interrupt.recv() => return Ok(()),
+                _ = self.terminate.recv() => return Ok(()),
+                _ = self.hangup.recv() => reload().await,
+            }
+        }
+    }
+}
+
+#[cfg(not(unix))]
+impl Signals {
+    /// There is nothing to install.
+    pub fn install() -> Result<Self> {
+        Ok(Self {})
+    }
+
+    /// Waits until the process is asked to stop.
+    pub async fn wait(self, _reload: impl AsyncFn()) -> Result<()> {
+        Ok(tokio::signal::ctrl_c().await?)
     }
 }

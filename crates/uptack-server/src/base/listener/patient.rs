@@ -100,13 +100,13 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::listener::{Origin, seats::Seats};
+    use crate::base::listener::{ClientAddress, seats::Seats};
     use std::net::Ipv4Addr;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     /// Our end and the other end of a pipe that holds eight bytes.
     fn pipe(patience: Duration) -> (Patient<tokio::io::DuplexStream>, tokio::io::DuplexStream) {
-        let seat = Seats::new(1, 1).admit(Origin::of(Ipv4Addr::LOCALHOST.into())).unwrap();
+        let seat = Seats::new(1, 1).admit(ClientAddress::of(Ipv4Addr::LOCALHOST.into())).unwrap();
         let (ours, theirs) = tokio::io::duplex(8);
         (Patient::new(ours, patience, seat), theirs)
     }

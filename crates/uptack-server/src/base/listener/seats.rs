@@ -1,4 +1,4 @@
-//! How many connections each origin may hold, and which one is given up when there are no seats left.
+//! How many connections each address may hold, and which one is closed when there are no seats left.
 
 use std::{
     collections::HashMap,
@@ -10,14 +10,14 @@ use std::{
 };
 use tokio::{sync::Notify, time::Instant};
 
-use crate::base::locks::lock;
+use crate::base::lock;
 
-/// Where connections come from: an IPv4 address, or an IPv6 network of 64 bits, which is what one host gets.
+/// Where connections come from: an IPv4 address, or an IPv6 network of 64 bits, because one host usually gets all of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Origin(IpAddr);
+pub struct ClientAddress(IpAddr);
 
-impl Origin {
-    /// The origin of an address.
+impl ClientAddress {
+    /// The part of an address that limits apply to.
     pub fn of(address: IpAddr) -> Self {
         Self(match address.to_canonical() {
             IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << 64)).into(),
@@ -29,21 +29,21 @@ impl Origin {
 /// The connections of a listener.
 pub(super) struct Seats {
     connections: usize,
-    per_origin: usize,
+    per_address: usize,
     started: Instant,
     taken: Mutex<Taken>,
 }
 
-type Taken = HashMap<Origin, Vec<Arc<Activity>>>;
+type Taken = HashMap<ClientAddress, Vec<Arc<Activity>>>;
 
 /// A connection's seat, free again when it is dropped.
 pub(super) struct Seat {
     seats: Arc<Seats>,
-    origin: Origin,
+    address: ClientAddress,
     activity: Arc<Activity>,
 }
 
-/// What a connection is doing.
+/// The activity of a connection.
 struct Activity {
     /// A handler works on a request of the connection.
     serving: AtomicBool,
@@ -64,28 +64,28 @@ impl Activity {
 }
 
 impl Seats {
-    pub(super) fn new(connections: usize, per_origin: usize) -> Arc<Self> {
-        Arc::new(Self { connections, per_origin, started: Instant::now(), taken: Mutex::default() })
+    pub(super) fn new(connections: usize, per_address: usize) -> Arc<Self> {
+        Arc::new(Self { connections, per_address, started: Instant::now(), taken: Mutex::default() })
     }
 
     /// A seat for a new connection.
     ///
-    /// An origin that already has its full share gives up its own worst connection. When all seats are taken, the origin
+    /// An address that already has its full share gives up its own worst connection. When all seats are taken, the address
     /// that holds the most gives up one, unless the newcomer holds as many.
-    pub(super) fn admit(self: &Arc<Self>, origin: Origin) -> Option<Arc<Seat>> {
+    pub(super) fn admit(self: &Arc<Self>, address: ClientAddress) -> Option<Arc<Seat>> {
         let mut taken = lock(&self.taken);
-        if !self.make_room(&mut taken, origin) {
+        if !self.make_room(&mut taken, address) {
             return None;
         }
         let activity = Arc::new(Activity::new(self.now()));
-        taken.entry(origin).or_default().push(Arc::clone(&activity));
-        Some(Arc::new(Seat { seats: Arc::clone(self), origin, activity }))
+        taken.entry(address).or_default().push(Arc::clone(&activity));
+        Some(Arc::new(Seat { seats: Arc::clone(self), address, activity }))
     }
 
     /// Closes a connection for a newcomer if necessary; says whether the newcomer is admitted.
-    fn make_room(&self, taken: &mut Taken, newcomer: Origin) -> bool {
+    fn make_room(&self, taken: &mut Taken, newcomer: ClientAddress) -> bool {
         let own = taken.get(&newcomer).map_or(0, Vec::len);
-        if own >= self.per_origin {
+        if own >= self.per_address {
             evict(taken, newcomer);
             return true;
         }
@@ -106,18 +106,18 @@ impl Seats {
     }
 }
 
-/// Closes an origin's worst connection: the one without progress for the longest time, among those that no handler
+/// Closes an address's worst connection: the one without progress for the longest time, among those that no handler
 /// works for or, if there are none, among all.
-fn evict(taken: &mut Taken, origin: Origin) {
-    let Some(held) = taken.get_mut(&origin) else { return };
+fn evict(taken: &mut Taken, address: ClientAddress) {
+    let Some(held) = taken.get_mut(&address) else { return };
     if let Some(worst) = (0..held.len()).min_by_key(|index| held[*index].rank()) {
         held.swap_remove(worst).leave.notify_one();
     }
 }
 
 impl Seat {
-    pub(super) fn origin(&self) -> Origin {
-        self.origin
+    pub(super) fn address(&self) -> ClientAddress {
+        self.address
     }
 
     /// Notes that bytes were read or written.
@@ -140,10 +140,10 @@ impl Seat {
 impl Drop for Seat {
     fn drop(&mut self) {
         let mut taken = lock(&self.seats.taken);
-        if let Some(held) = taken.get_mut(&self.origin) {
+        if let Some(held) = taken.get_mut(&self.address) {
             held.retain(|activity| !Arc::ptr_eq(activity, &self.activity));
             if held.is_empty() {
-                taken.remove(&self.origin);
+                taken.remove(&self.address);
             }
         }
     }
@@ -158,39 +158,39 @@ impl Drop for Serving {
     }
 }
 
-/// Places of a resource that is costly to hold, such as a stream: limited in all, and for each origin.
+/// Places of a resource that is costly to hold, such as a stream: limited in all, and for each address.
 #[derive(Debug)]
 pub struct Shares {
     all: usize,
-    per_origin: usize,
-    taken: Mutex<HashMap<Origin, usize>>,
+    per_address: usize,
+    taken: Mutex<HashMap<ClientAddress, usize>>,
 }
 
 /// One of [`Shares`], free again when it is dropped.
 #[derive(Debug)]
 pub struct Share {
     shares: Arc<Shares>,
-    origin: Origin,
+    address: ClientAddress,
 }
 
 impl Shares {
-    /// `all` places, of which one origin gets at most `per_origin`.
-    pub fn new(all: usize, per_origin: usize) -> Arc<Self> {
-        Arc::new(Self { all, per_origin, taken: Mutex::default() })
+    /// `all` places, of which one address gets at most `per_origin`.
+    pub fn new(all: usize, per_address: usize) -> Arc<Self> {
+        Arc::new(Self { all, per_address, taken: Mutex::default() })
     }
 
-    /// A place, if there is one left for this origin.
-    pub fn take(self: &Arc<Self>, origin: Origin) -> Option<Share> {
+    /// A place, if there is one left for this address.
+    pub fn take(self: &Arc<Self>, address: ClientAddress) -> Option<Share> {
         let mut taken = lock(&self.taken);
         if taken.values().sum::<usize>() >= self.all {
             return None;
         }
-        let held = taken.entry(origin).or_default();
-        if *held >= self.per_origin {
+        let held = taken.entry(address).or_default();
+        if *held >= self.per_address {
             return None;
         }
         *held += 1;
-        Some(Share { shares: Arc::clone(self), origin })
+        Some(Share { shares: Arc::clone(self), address })
     }
 
     /// How many are taken.
@@ -202,10 +202,10 @@ impl Shares {
 impl Drop for Share {
     fn drop(&mut self) {
         let mut taken = lock(&self.shares.taken);
-        if let Some(held) = taken.get_mut(&self.origin) {
+        if let Some(held) = taken.get_mut(&self.address) {
             *held -= 1;
             if *held == 0 {
-                taken.remove(&self.origin);
+                taken.remove(&self.address);
             }
         }
     }
@@ -215,8 +215,8 @@ impl Drop for Share {
 mod tests {
     use super::*;
 
-    fn origin(last: u8) -> Origin {
-        Origin::of(IpAddr::from([192, 0, 2, last]))
+    fn address(last: u8) -> ClientAddress {
+        ClientAddress::of(IpAddr::from([192, 0, 2, last]))
     }
 
     fn is_told(seat: &Seat) -> bool {
@@ -226,7 +226,7 @@ mod tests {
 
     #[test]
     fn a_host_is_one_origin_however_many_addresses_it_takes() {
-        let of = |text: &str| Origin::of(text.parse().unwrap());
+        let of = |text: &str| ClientAddress::of(text.parse().unwrap());
         assert_eq!(of("2001:db8:1:2::1"), of("2001:db8:1:2:ffff::7"));
         assert_ne!(of("2001:db8:1:2::1"), of("2001:db8:1:3::1"));
         assert_eq!(of("::ffff:192.0.2.1"), of("192.0.2.1"));
@@ -236,38 +236,38 @@ mod tests {
     #[test]
     fn an_origin_beyond_its_share_gives_up_its_own_idle_connection() {
         let seats = Seats::new(10, 2);
-        let (busy, idle) = (seats.admit(origin(1)).unwrap(), seats.admit(origin(1)).unwrap());
-        let other = seats.admit(origin(2)).unwrap();
+        let (busy, idle) = (seats.admit(address(1)).unwrap(), seats.admit(address(1)).unwrap());
+        let other = seats.admit(address(2)).unwrap();
         // The busy one has been without bytes for longer, but a handler works for it.
         idle.activity.progressed.store(5, Ordering::Relaxed);
         let _serving = busy.serve();
-        let _newcomer = seats.admit(origin(1)).unwrap();
+        let _newcomer = seats.admit(address(1)).unwrap();
         assert!(is_told(&idle) && !is_told(&busy) && !is_told(&other));
     }
 
     #[test]
     fn when_all_places_are_taken_who_holds_most_gives_way_to_who_holds_fewer() {
         let seats = Seats::new(4, 3);
-        let many: Vec<_> = (0..3).map(|_| seats.admit(origin(1)).unwrap()).collect();
-        let one = seats.admit(origin(2)).unwrap();
+        let many: Vec<_> = (0..3).map(|_| seats.admit(address(1)).unwrap()).collect();
+        let one = seats.admit(address(2)).unwrap();
         many[0].activity.progressed.store(9, Ordering::Relaxed);
         many[2].activity.progressed.store(9, Ordering::Relaxed);
-        let newcomer = seats.admit(origin(3)).unwrap();
+        let newcomer = seats.admit(address(3)).unwrap();
         assert!(is_told(&many[1]) && !is_told(&many[0]) && !is_told(&one));
         // Two and two of four: a third origin's second connection pushes nobody out who holds no more than it would.
-        let second = seats.admit(origin(3)).unwrap();
+        let second = seats.admit(address(3)).unwrap();
         assert!(is_told(&many[0]) || is_told(&many[2]));
-        assert!(seats.admit(origin(3)).is_none());
+        assert!(seats.admit(address(3)).is_none());
         drop((newcomer, second));
-        assert!(seats.admit(origin(3)).is_some());
+        assert!(seats.admit(address(3)).is_some());
     }
 
     #[test]
     fn places_are_free_again_when_connections_end() {
         let seats = Seats::new(2, 2);
-        let (first, second) = (seats.admit(origin(1)).unwrap(), seats.admit(origin(2)).unwrap());
+        let (first, second) = (seats.admit(address(1)).unwrap(), seats.admit(address(2)).unwrap());
         drop(first);
-        let third = seats.admit(origin(3)).unwrap();
+        let third = seats.admit(address(3)).unwrap();
         assert!(!is_told(&second));
         drop((second, third));
         assert!(lock(&seats.taken).is_empty());
@@ -276,12 +276,12 @@ mod tests {
     #[test]
     fn shares_are_counted_in_all_and_for_each_origin() {
         let shares = Shares::new(3, 2);
-        let (first, _second) = (shares.take(origin(1)).unwrap(), shares.take(origin(1)).unwrap());
-        assert!(shares.take(origin(1)).is_none());
-        let _third = shares.take(origin(2)).unwrap();
-        assert!(shares.take(origin(3)).is_none() && shares.taken() == 3);
+        let (first, _second) = (shares.take(address(1)).unwrap(), shares.take(address(1)).unwrap());
+        assert!(shares.take(address(1)).is_none());
+        let _third = shares.take(address(2)).unwrap();
+        assert!(shares.take(address(3)).is_none() && shares.taken() == 3);
         drop(first);
-        assert!(shares.take(origin(3)).is_some());
+        assert!(shares.take(address(3)).is_some());
         assert_eq!(shares.taken(), 2);
     }
 }

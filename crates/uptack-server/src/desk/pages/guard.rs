@@ -7,7 +7,7 @@ use super::{
     frame::{FORM_TOKEN, PageError, PageResult, Visitor},
 };
 use crate::{
-    base::{http::read_body, locks::lock},
+    base::{http::read_body, lock},
     desk::tokens,
 };
 use axum::{

@@ -11,7 +11,7 @@ use std::{
 };
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::base::locks::lock;
+use crate::base::lock;
 
 /// Computations at once. More would leave the desk's other work without a core on a small machine.
 const AT_ONCE: usize = 2;

@@ -22,7 +22,7 @@ use url::Url;
 
 use crate::{
     base::{
-        locks::lock,
+        lock,
         sqlite::{SqlResult, read_u64},
     },
     error::{Error, Result},

@@ -17,7 +17,7 @@ use uptack_dap::{
     task::{AggregatorRole, AggregatorTask, CollectorTask, TaskParameters, TaskSet},
     token::Token,
 };
-use uptack_server::aggregator::{Admission, Aggregator, CardDefinition, Config, Definition, PairSecret};
+use uptack_server::aggregator::{Admission, Aggregator, CardDefinition, Config, PairSecret, TaskDefinition};
 use url::Url;
 
 use crate::aggregator::support::{PATIENCE, eventually, metric, now};
@@ -356,7 +356,7 @@ fn nothing_that_the_desk_sends_tells_the_aggregators_secrets() {
     card.signer = Some(desk.public().to_string());
     let (signed, part) = (desk.sign(&card).unwrap(), collector(&card));
     let definitions = [AggregatorRole::Leader, AggregatorRole::Helper]
-        .map(|role| Definition::from(CardDefinition::new(role, signed.clone(), &part)));
+        .map(|role| TaskDefinition::from(CardDefinition::new(role, signed.clone(), &part)));
     let pair = PairSecret::generate();
     let admission = Admission { desk_keys: vec![desk.public()], pair_secret: Some(pair), ..Admission::default() };
     let [leader, helper] = definitions.map(|definition| admission.resolve(&definition).unwrap());
@@ -367,7 +367,7 @@ fn nothing_that_the_desk_sends_tells_the_aggregators_secrets() {
     assert_eq!(leader.parameters, card_task::parameters(&card).unwrap());
     // Another pair, other keys: the desk cannot compute them from what it knows.
     let other = Admission { pair_secret: Some(PairSecret::generate()), ..admission };
-    let definition = Definition::from(CardDefinition::new(AggregatorRole::Leader, signed.clone(), &part));
+    let definition = TaskDefinition::from(CardDefinition::new(AggregatorRole::Leader, signed.clone(), &part));
     assert_ne!(other.resolve(&definition).unwrap().verify_key, leader.verify_key);
     let sent = text(&CardDefinition::new(AggregatorRole::Leader, signed, &part));
     assert!(!sent.contains("verify_key") && !sent.contains("aggregator_token") && !sent.contains(part.token.as_str()));

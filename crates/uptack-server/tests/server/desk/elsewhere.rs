@@ -10,7 +10,7 @@ use uptack_dap::{
     token::Token,
 };
 use uptack_server::{
-    aggregator::{self, Admission, Aggregator, Definition, PairSecret},
+    aggregator::{self, Admission, Aggregator, PairSecret, TaskDefinition},
     desk::{
         Config,
         config::{AggregatorsConfig, Remote},
@@ -151,7 +151,7 @@ async fn without_a_token_the_operators_get_files() {
         ..Admission::default()
     };
     for name in ["leader.json", "helper.json"] {
-        let task = admission.resolve(&Definition::read(&folder.join(name)).unwrap()).unwrap();
+        let task = admission.resolve(&TaskDefinition::read(&folder.join(name)).unwrap()).unwrap();
         assert_eq!((task.parameters.task_id.to_string(), task.parameters.min_batch_size), (query.clone(), MINIMUM));
     }
     stage.analyst.cancel(query).await.unwrap();

@@ -17,7 +17,7 @@ use tokio::sync::broadcast::{self, error::RecvError};
 
 use super::progress::{LivePart, QuestionProgress};
 use crate::{
-    base::listener::{Origin, Share},
+    base::listener::{ClientAddress, Share},
     desk::{
         pages::{
             PageResponse, Pages, Site,
@@ -39,7 +39,7 @@ const MOST: usize = 60;
 /// Follows the questions of a list.
 pub(super) async fn questions(
     State(pages): Site,
-    Extension(origin): Extension<Origin>,
+    Extension(origin): Extension<ClientAddress>,
     headers: HeaderMap,
     fields: FormFields,
 ) -> PageResponse {
@@ -52,7 +52,7 @@ pub(super) async fn questions(
 /// Follows one question.
 pub(super) async fn question(
     State(pages): Site,
-    Extension(origin): Extension<Origin>,
+    Extension(origin): Extension<ClientAddress>,
     headers: HeaderMap,
     Path(query): Path<String>,
 ) -> PageResponse {
@@ -76,7 +76,7 @@ struct QuestionStream {
 
 impl QuestionStream {
     /// Follows questions by their names, if there is a place for another stream.
-    fn new(pages: Arc<Pages>, origin: Origin, headers: HeaderMap, names: Vec<String>) -> PageResult<Self> {
+    fn new(pages: Arc<Pages>, origin: ClientAddress, headers: HeaderMap, names: Vec<String>) -> PageResult<Self> {
         if pages.visitor(&headers).is_err() {
             return Err(PageError::page(StatusCode::UNAUTHORIZED, "Sign in to follow a question."));
         }

@@ -12,7 +12,7 @@ use uptack::{
 };
 
 use crate::{
-    base::locks::lock,
+    base::lock,
     desk::{
         pages::Pages,
         queries,
