@@ -1,7 +1,8 @@
-//! Links between documents lead somewhere, charts are what their commands draw, and the tests that SECURITY.md names exist.
+//! Links between documents lead somewhere, files that they name exist, charts are what their commands draw, and the tests that
+//! SECURITY.md names exist.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::{Page, pages, root};
 
@@ -66,6 +67,41 @@ fn a_dead_link_is_found() {
     assert!(dead(&page, "tutorial.md#the-disk").is_some() && dead(&page, "../tutorial.md").is_some());
     let page = Page { name: page.name, text: "[a](b.md) `[c](d.md)`\n```\n[e](f.md)\n```\n![g](h.svg)".to_owned() };
     assert_eq!(targets(&page), ["b.md", "h.svg"]);
+}
+
+/// The files and folders that a page names in code: with a slash, or with the ending of a source file.
+fn named_files(page: &Page) -> Vec<&str> {
+    let code = page.text.split("\n```").step_by(2).flat_map(|text| text.split('`').skip(1).step_by(2));
+    let is_path = |code: &&str| {
+        let plain = code.chars().all(|c| c.is_ascii_alphanumeric() || "_-./".contains(c)) && !code.starts_with('/');
+        plain && (code.contains('/') || [".rs", ".toml", ".ts", ".py"].iter().any(|ending| code.ends_with(ending)))
+    };
+    code.filter(is_path).filter(|path| !path.starts_with("target/")).collect()
+}
+
+/// Where a page's paths may begin: at the root, in `crates`, in the sources of a crate, and in any folder that the page names.
+fn folders(page: &Page) -> Vec<PathBuf> {
+    let crates = fs::read_dir(root().join("crates")).unwrap().map(|entry| entry.unwrap().path().join("src"));
+    let named = named_files(page).into_iter().filter(|path| path.ends_with('/')).map(|path| root().join(path));
+    crates.chain(named).chain([root(), root().join("crates")]).collect()
+}
+
+#[test]
+fn every_file_that_the_documents_for_developers_name_exists() {
+    for page in pages().iter().filter(|page| ["ARCHITECTURE.md", "CONTRIBUTING.md", "DESIGN.md"].contains(&&*page.name))
+    {
+        let (folders, files) = (folders(page), named_files(page));
+        let missing = files.iter().filter(|file| !folders.iter().any(|folder| folder.join(file).exists()));
+        let missing: Vec<_> = missing.collect();
+        assert!(missing.is_empty(), "{} names files that do not exist: {missing:?}", page.name);
+    }
+}
+
+#[test]
+fn files_are_told_from_other_code() {
+    let text = "`a/b.rs`, `c/`, `d.rs`, `cargo fmt`, `x::y`, `/metrics`, `target/e`\n```text\n`f/g`\n```\n`h/i` `j`";
+    let page = Page { name: "ARCHITECTURE.md".to_owned(), text: text.to_owned() };
+    assert_eq!(named_files(&page), ["a/b.rs", "c/", "d.rs", "h/i"]);
 }
 
 /// Whoever reads the index finds every page.
