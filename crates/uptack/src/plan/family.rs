@@ -7,6 +7,7 @@ use crate::error::Result;
 use crate::fraction::Fraction;
 use crate::mechanism::{Blended, Mechanism, NoisySampling, NormalForm, RandomizedResponse, Spread, Tuned};
 use crate::probability::Probability;
+use crate::truth::PerTruth;
 
 /// One family of mechanisms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,9 +61,9 @@ impl PlanFamily {
 
     /// The mechanism of a law. Its parameters have few digits, rounded towards the law that reveals less.
     pub(super) fn mechanism(self, law: &ThreeClassLaw) -> Result<Mechanism> {
-        let part = fewer(law.part[0]);
+        let part = fewer(law.participation.yes);
         // The flips keep their share of those who take part.
-        let flip = up(law.flip[0] * (part / law.part[0]));
+        let flip = up(law.flips.yes * (part / law.participation.yes));
         let (part, flip) = (Fraction::from_f64(part), Fraction::from_f64(flip));
         Ok(match self {
             Self::RandomizedResponse => Mechanism::RandomizedResponse(RandomizedResponse::new(flip?.complement())),
@@ -85,11 +86,11 @@ fn noisy_sampling(law: &ThreeClassLaw) -> Result<NoisySampling> {
 
 /// sy2 = 0; the flips as shares of those who take part.
 fn tuned(law: &ThreeClassLaw) -> Result<Tuned> {
-    let [sy, sn] = law.part.map(|part| digits(part, 7, f64::round));
+    let PerTruth { yes: sy, no: sn } = law.participation.map(|part| digits(part, 7, f64::round));
     // Rounded away from the truth: fewer yes-owners say 1, and more no-owners.
-    let truthful = 1.0 - up(law.flip[0] / sy).min(1.0);
+    let truthful = 1.0 - up(law.flips.yes / sy).min(1.0);
     // Where all of them do, the digits of their participation must not make it more than all.
-    let forced = up(law.flip[1] / sn).min(1.0);
+    let forced = up(law.flips.no / sn).min(1.0);
     let [sy, truthful, sn, forced] = [sy, digits(truthful, 12, f64::floor), sn, forced].map(Fraction::from_f64);
     Tuned::new(sy?, Fraction::zero(), truthful?, Fraction::zero(), sn?, forced?)
 }
@@ -131,30 +132,32 @@ fn digits(value: f64, count: i32, round: fn(f64) -> f64) -> f64 {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct ThreeClassLaw {
     /// The participation: sy and sn.
-    pub(super) part: [f64; 2],
+    pub(super) participation: PerTruth<f64>,
     /// The probability of answering the opposite: ry and rn.
-    pub(super) flip: [f64; 2],
+    pub(super) flips: PerTruth<f64>,
 }
 
 impl ThreeClassLaw {
     /// The symmetric law of `normal-form`.
     pub(super) fn symmetric(part: f64, flip: f64) -> Self {
-        Self { part: [part; 2], flip: [flip; 2] }
+        Self { participation: PerTruth::each(|_| part), flips: PerTruth::each(|_| flip) }
     }
 
     /// The law in which nobody says 0: owners of one truth say 1 `often`, those of the other one `rarely`. With `of_no` it is
     /// the no-owners who do so often.
     pub(super) fn one_sided(often: f64, rarely: f64, of_no: bool) -> Self {
         let (yes, no) = if of_no { (rarely, often) } else { (often, rarely) };
-        Self { part: [yes, no], flip: [0.0, no] }
+        Self { participation: PerTruth { yes, no }, flips: PerTruth { yes: 0.0, no } }
     }
 
     pub(super) fn yes(&self) -> [f64; 3] {
-        [(self.part[0] - self.flip[0]).max(0.0), self.flip[0], 1.0 - self.part[0]]
+        let (participation, flips) = (self.participation.yes, self.flips.yes);
+        [(participation - flips).max(0.0), flips, 1.0 - participation]
     }
 
     pub(super) fn no(&self) -> [f64; 3] {
-        [self.flip[1], (self.part[1] - self.flip[1]).max(0.0), 1.0 - self.part[1]]
+        let (participation, flips) = (self.participation.no, self.flips.no);
+        [flips, (participation - flips).max(0.0), 1.0 - participation]
     }
 
     /// The classes that an owner of either truth can reach.
@@ -316,7 +319,8 @@ impl TwoParameterFamily {
 
     /// Whether owners of either truth would take part more often than `most`.
     pub(super) fn exceeds(self, x: f64, y: f64, most: f64) -> bool {
-        self.law(x, y).part.into_iter().fold(0.0, f64::max) > most * (1.0 + 1e-12)
+        let PerTruth { yes, no } = self.law(x, y).participation;
+        yes.max(no) > most * (1.0 + 1e-12)
     }
 }
 
@@ -380,8 +384,8 @@ mod tests {
         for law in [
             ThreeClassLaw::symmetric(0.5, 1e-4),
             ThreeClassLaw::symmetric(1.0, 1e-3),
-            ThreeClassLaw { part: [0.6, 0.3], flip: [1e-3, 2e-3] },
-            ThreeClassLaw { part: [0.6, 1e-3], flip: [0.0, 1e-3] },
+            ThreeClassLaw { participation: PerTruth { yes: 0.6, no: 0.3 }, flips: PerTruth { yes: 1e-3, no: 2e-3 } },
+            ThreeClassLaw { participation: PerTruth { yes: 0.6, no: 1e-3 }, flips: PerTruth { yes: 0.0, no: 1e-3 } },
         ] {
             let estimator = Estimator::new(&law.channel().unwrap()).unwrap();
             for yes in [0.0, 5.0, 500.0, 25_000.0] {

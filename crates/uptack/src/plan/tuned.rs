@@ -3,8 +3,6 @@
 //! Four parameters are too many for a bound, so this is a local search from the best symmetric and the best one-sided law, in steps that
 //! shrink when none of them helps. Most steps are ruled out with one call of the accounting.
 
-use std::array;
-
 use super::certify::{CertifiedMechanism, as_it_stands, certify};
 use super::family::PlanFamily;
 use super::family::ThreeClassLaw;
@@ -12,6 +10,7 @@ use super::limits::ReleaseLimit;
 use super::request::{Objective, Request};
 use super::root::halved;
 use super::search::{CandidateLaw, cheaper};
+use crate::truth::PerTruth;
 
 /// The best certified mechanism of the family that a local search from `starts` finds.
 pub(super) fn certified(
@@ -34,17 +33,23 @@ fn restated(request: &Request, starts: &[CertifiedMechanism]) -> Option<Certifie
         starts.iter().filter(|start| matches!(start.family, PlanFamily::NormalForm | PlanFamily::NoisySampling));
     let kept = starts.filter_map(|start| {
         let mut laws = MORE_FLIPS.into_iter().map(|factor| with_more_flips(&start.found.law, factor));
-        laws.find_map(|law| as_it_stands(request, &found(request, law, law.flip[0])))
+        laws.find_map(|law| as_it_stands(request, &found(request, law, law.flips.yes)))
     });
     kept.min_by(|one, other| one.cost.total_cmp(&other.cost))
 }
 
-fn with_more_flips(&ThreeClassLaw { part, flip }: &ThreeClassLaw, factor: f64) -> ThreeClassLaw {
-    ThreeClassLaw { part, flip: array::from_fn(|truth| (flip[truth] * factor).min(part[truth])) }
+fn with_more_flips(&ThreeClassLaw { participation, flips }: &ThreeClassLaw, factor: f64) -> ThreeClassLaw {
+    ThreeClassLaw { participation, flips: flips.with(participation, |flips, most| (flips * factor).min(most)) }
 }
 
 fn found(request: &Request, law: ThreeClassLaw, flip_rate: f64) -> CandidateLaw {
-    CandidateLaw { family: PlanFamily::Tuned, law, cost: request.cost(&law), participation: law.part[0], flip_rate }
+    CandidateLaw {
+        family: PlanFamily::Tuned,
+        law,
+        cost: request.cost(&law),
+        participation: law.participation.yes,
+        flip_rate,
+    }
 }
 
 /// The factors on the flips of a start, tried in turn until its certificate satisfies the request.
@@ -66,39 +71,39 @@ const SMALLEST_FLIP_RATE: f64 = 1e-17;
 /// Who takes part, and the flips as shares of the larger one.
 #[derive(Clone, Copy, Debug)]
 struct TunedShape {
-    part: [f64; 2],
-    flip: [f64; 2],
+    participation: PerTruth<f64>,
+    flips: PerTruth<f64>,
 }
 
 impl TunedShape {
     /// The shape of a law. A one-sided law gets a trace of the missing flips, so that the search can increase them.
-    fn of(&ThreeClassLaw { part, flip }: &ThreeClassLaw) -> Self {
-        let largest = flip[0].max(flip[1]);
-        Self { part, flip: flip.map(|flip| (flip / largest).max(1e-4)) }
+    fn of(&ThreeClassLaw { participation, flips }: &ThreeClassLaw) -> Self {
+        let largest = flips.yes.max(flips.no);
+        Self { participation, flips: flips.map(|flips| (flips / largest).max(1e-4)) }
     }
 
     /// Nobody takes part more often than `most`.
-    fn new(part: [f64; 2], flip: [f64; 2], most: f64) -> Self {
-        let largest = f64::max(flip[0], flip[1]);
-        Self { part: part.map(|part| part.min(most)), flip: flip.map(|flip| flip / largest) }
+    fn new(participation: PerTruth<f64>, flips: PerTruth<f64>, most: f64) -> Self {
+        let largest = f64::max(flips.yes, flips.no);
+        Self { participation: participation.map(|part| part.min(most)), flips: flips.map(|flips| flips / largest) }
     }
 
     /// The law whose larger flip rate is `flip_rate`. Everybody who flips takes part.
     fn law(&self, flip_rate: f64) -> ThreeClassLaw {
-        let flip = self.flip.map(|flip| flip * flip_rate);
-        ThreeClassLaw { part: array::from_fn(|truth| self.part[truth].max(flip[truth])), flip }
+        let flips = self.flips.map(|flips| flips * flip_rate);
+        ThreeClassLaw { participation: self.participation.with(flips, f64::max), flips }
     }
 
     /// The flip rate at which the classes would swap their meaning.
     fn most_flip_rate(&self) -> f64 {
-        let sum = self.flip[0] + self.flip[1];
-        (self.part[0] / sum).max(self.part[1] / sum).min(1.0)
+        let sum = self.flips.yes + self.flips.no;
+        (self.participation.yes / sum).max(self.participation.no / sum).min(1.0)
     }
 
     /// The shapes one step away.
     fn neighbours(&self, step: f64, most: f64) -> [Self; 10] {
-        let [yes, no] = self.part;
-        let [ry, rn] = self.flip;
+        let PerTruth { yes, no } = self.participation;
+        let PerTruth { yes: ry, no: rn } = self.flips;
         let (up, down) = (1.0 + step, 1.0 / (1.0 + step));
         // Towards `most` in shares of the remaining distance, so that the search can come close to it.
         let nearer = |part: f64| most - (most - part) * (1.0 - step);
@@ -115,7 +120,7 @@ impl TunedShape {
             ([farther(yes), no], [ry, rn]),
             ([yes, farther(no)], [ry, rn]),
         ]
-        .map(|(part, flip)| Self::new(part, flip, most))
+        .map(|([yes, no], [ry, rn])| Self::new(PerTruth { yes, no }, PerTruth { yes: ry, no: rn }, most))
     }
 }
 
