@@ -121,13 +121,13 @@ fn all_three_given_are_checked() {
     let output = run(&[&["plan"], &SMALL[..], &["--error", &too_little], &files].concat());
     let stderr = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{stderr}");
-    for part in ["cannot be had: the least is", "epsilon binds", "would do", "hint:"] {
+    for part in ["cannot be attained: the smallest is", "epsilon binds", "is enough", "hint:"] {
         assert!(stderr.contains(part), "{part}: {stderr}");
     }
     assert!(output.stdout.is_empty() && names(&folder.0).is_empty(), "{:?}", names(&folder.0));
     // The nearest feasible value that it names is one.
     let nearest =
-        stderr.split("epsilon ").filter_map(|rest| rest.split(" would do").next()?.parse::<f64>().ok()).next();
+        stderr.split("epsilon ").filter_map(|rest| rest.split(" is enough").next()?.parse::<f64>().ok()).next();
     let nearest = nearest.unwrap_or_else(|| panic!("{stderr}")) * 1.011;
     let relaxed = ["--owners", "2000", "--yes", "20", "--epsilon", &nearest.to_string(), "--delta", "1e-6"];
     let relaxed = plan(&[&relaxed[..], &["--error", &too_little]].concat());
@@ -149,15 +149,15 @@ fn what_cannot_be_planned_is_explained() {
     let folder = Folder::new("plan-refused");
     let card = folder.0.join("card.toml");
     for (arguments, message) in [
-        (&["--owners", "100", "--yes", "200", "--epsilon", "1"][..], "of 100 owners cannot say yes"),
+        (&["--owners", "100", "--yes", "200", "--epsilon", "1"][..], "expected yes (200) exceeds the owners (100)"),
         (&["--owners", "100", "--yes", "5"], "too little is known"),
-        (&["--owners", "1000", "--yes", "10", "--epsilon", "0"], "an epsilon of less than 0.0001 is not planned for"),
-        (
-            &["--owners", "1000", "--yes", "10", "--epsilon", "1e-12"],
-            "an epsilon of less than 0.0001 is not planned for",
-        ),
+        (&["--owners", "1000", "--yes", "10", "--epsilon", "0"], "the epsilon must be at least 0.0001"),
+        (&["--owners", "1000", "--yes", "10", "--epsilon", "1e-12"], "the epsilon must be at least 0.0001"),
         (&["--owners", "100", "--yes", "5", "--epsilon", "1", "--objective", "paper"], "has the minimum 0"),
-        (&["--owners", "100", "--yes", "5", "--epsilon", "1", "--mechanism", "blendet"], "is not planned"),
+        (
+            &["--owners", "100", "--yes", "5", "--epsilon", "1", "--mechanism", "blendet"],
+            "is not a family that can be planned",
+        ),
         (&["--owners", "100", "--yes", "5", "--epsilon", "1", "--error=-3"], "must be a positive number"),
         (
             &[
@@ -172,9 +172,12 @@ fn what_cannot_be_planned_is_explained() {
                 "--participation",
                 "0.5",
             ],
-            "keeps all constraints",
+            "satisfies all constraints",
         ),
-        (&["--yes", "500", "--epsilon", "0.5", "--error", "2", "--solve", "owners"], "an error of 2 cannot be had"),
+        (
+            &["--yes", "500", "--epsilon", "0.5", "--error", "2", "--solve", "owners"],
+            "an error of 2 cannot be attained",
+        ),
     ] {
         let output = run(&[&["plan"], arguments, &["--out", card.to_str().unwrap()]].concat());
         let stderr = String::from_utf8(output.stderr).unwrap();
@@ -378,7 +381,7 @@ fn epsilon_is_solved_for_and_owners_do_not_help() {
     let text = String::from_utf8(
         run(&["plan", "--yes", "500", "--epsilon", "1", "--error", "6", "--noise", "aggregators"]).stdout,
     );
-    assert!(text.unwrap().contains("more of them only add to it"));
+    assert!(text.unwrap().contains("more of them only increase it"));
 }
 
 #[test]

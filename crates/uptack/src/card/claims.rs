@@ -25,7 +25,7 @@ pub struct Claims {
     pub release: Claim,
     /// ε of each answer seen together with the published counts.
     pub answers_with_release: Vec<Claim>,
-    /// What a ballot, a series, or both give away as a whole.
+    /// The claims for a ballot, a series, or both, as a whole.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub whole: Option<WholeClaims>,
 }
@@ -77,7 +77,7 @@ impl Claims {
         self.whole.as_ref().map_or(&self.linked, |whole| &whole.linked).epsilon()
     }
 
-    /// ε of what everything that the card asks publishes, if one aggregator is honest and nobody else.
+    /// ε of all published sums of the card, if one aggregator is honest and nobody else.
     ///
     /// If the aggregators add no noise, it is the linked ε: somebody who knows everybody else's answers learns the owner's from
     /// the counts.
@@ -125,7 +125,7 @@ fn worst(claims: &[Claim]) -> Option<f64> {
     claims.iter().map(Claim::epsilon).try_fold(0.0, |worst, epsilon| Some(f64::max(worst, epsilon?)))
 }
 
-/// What one honest aggregator hides if it adds noise to the sums of this many queries; `None` without noise.
+/// The claim for one honest aggregator that adds noise to the sums of this many queries; `None` without noise.
 fn one_aggregator(channel: &Channel, queries: u64) -> Option<Claim> {
     let together = privacy::one_aggregator_together(channel, queries)?;
     Some(Claim::at_most(Some(together.upper())))

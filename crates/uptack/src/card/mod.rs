@@ -32,7 +32,7 @@ use crate::probability::Probability;
 use crate::progress::Progress;
 use stated::{decimal, write_canonical};
 
-/// What is asked, by which mechanism, and what is promised.
+/// A question, its mechanism, and the claims of privacy.
 ///
 /// Every number is written as a decimal string: integers beyond 2⁵³ survive every JSON reader, and the canonical form
 /// has no number whose digits could be written in two ways. It is read once, here. Unknown fields are refused, because
@@ -68,7 +68,7 @@ pub struct Card {
     /// With fewer reports than this, nothing is released.
     #[serde(with = "decimal")]
     pub minimum_batch: u64,
-    /// The share of owners who are counted on to toss their coins.
+    /// The share of owners who are counted on to follow the mechanism.
     pub honest: Fraction,
     /// Which worlds the claims compare.
     pub neighbouring: Neighbouring,
@@ -89,7 +89,7 @@ pub struct Card {
     pub signer: Option<String>,
     /// The mechanism's integers, in the order of its cells.
     pub channel: CardChannel,
-    /// What is promised for each view.
+    /// The claim for each view.
     pub claims: Claims,
     /// The error that the planner expects.
     pub predicted: Predicted,
@@ -109,7 +109,7 @@ pub struct CardChannel {
     pub answers: Vec<Vec<Output>>,
     /// The cells with both laws.
     pub cells: Vec<crate::Cell>,
-    /// What each of the two aggregators adds to the number of answers `1`, which is then the only number published.
+    /// The noise that each of the two aggregators adds to the number of answers `1`, which is then the only number published.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub noise: Option<NoiseLaw>,
 }
@@ -132,7 +132,7 @@ impl From<&Channel> for CardChannel {
     }
 }
 
-/// What error is expected.
+/// The expected error.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Predicted {
@@ -198,7 +198,7 @@ impl Card {
         Ok(card)
     }
 
-    /// The canonical form of this card (RFC 8785), which is what is signed and hashed.
+    /// The canonical form of this card (RFC 8785), which is signed and hashed.
     pub fn canonical(&self) -> String {
         let value = serde_json::to_value(self).expect("a card is strings, lists and maps");
         let mut text = String::new();
@@ -208,8 +208,9 @@ impl Card {
 
     /// The channel, if the integers are those of the mechanism's text.
     pub fn checked_channel(&self) -> Result<Channel> {
-        let refuse =
-            |message: &str| Err(Error::card(message).with_hint("one of them was changed; do not answer such a card"));
+        let refuse = |message: &str| {
+            Err(Error::card(message).with_hint("one of the two was changed; do not answer such a card"))
+        };
         if self.version != VERSION {
             return refuse("the card's version is not 1");
         }
@@ -287,7 +288,7 @@ impl Card {
         Ok((views, claims))
     }
 
-    /// Checks what the types leave open: the card has one question or a ballot, and a ballot can hold the mechanism's answers.
+    /// Checks the rules that the types do not express: the card has one question or a ballot, and a ballot can hold the mechanism's answers.
     fn check_form(&self, channel: &Channel) -> Result<()> {
         let Some(ballot) = &self.ballot else { return Ok(()) };
         if self.predicate.is_some() {

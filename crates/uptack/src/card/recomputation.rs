@@ -16,20 +16,20 @@ use crate::privacy::{Views, WorkLimit};
 use crate::probability::Probability;
 use crate::progress::Progress;
 
-/// Something that is stated, and what it is when it is computed again.
+/// A statement, and its value when it is computed again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Check {
     /// Where it is stated, such as `claims.release` or `channel.cells[2].yes`.
     pub what: String,
     /// As it is stated; `None` if it is left out.
     pub stated: Option<String>,
-    /// What was found.
+    /// The value that was found.
     pub recomputed: String,
     /// How the two compare.
     pub verdict: Verdict,
 }
 
-/// How what is stated compares with what was found.
+/// How a stated value compares with the one that was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
@@ -45,24 +45,24 @@ pub enum Verdict {
     NotStated,
 }
 
-/// With fewer digits than this, it is not a rounded number but another one.
+/// A value with fewer digits than this does not count as rounded.
 const FEWEST_DIGITS: usize = 3;
 
 impl Check {
-    /// Something that has to be exactly what was found.
+    /// A value that must be exactly the one that was found.
     pub fn equal(what: impl Into<String>, stated: impl fmt::Display, recomputed: impl fmt::Display) -> Self {
         let (stated, recomputed) = (stated.to_string(), recomputed.to_string());
         let verdict = if stated == recomputed { Verdict::Equal } else { Verdict::Wrong };
         Self { what: what.into(), stated: Some(stated), recomputed, verdict }
     }
 
-    /// Something that has to keep a rule, in words.
+    /// A value that must follow a rule, given in words.
     pub fn rule(what: impl Into<String>, stated: impl fmt::Display, rule: impl fmt::Display, kept: bool) -> Self {
         let verdict = if kept { Verdict::Equal } else { Verdict::Wrong };
         Self { what: what.into(), stated: Some(stated.to_string()), recomputed: rule.to_string(), verdict }
     }
 
-    /// Something that was found and is not stated.
+    /// A value that was found and is not stated.
     pub fn not_stated(what: impl Into<String>, recomputed: impl fmt::Display) -> Self {
         Self { what: what.into(), stated: None, recomputed: recomputed.to_string(), verdict: Verdict::NotStated }
     }
@@ -115,8 +115,8 @@ impl Card {
     /// Computes everything that follows from something else on this card, and compares: the mechanism's integers,
     /// every claim, the predicted error, and that counts and times fit together.
     ///
-    /// What a card merely lays down (the question, the number of owners, δ) cannot be wrong by itself; the rest is computed
-    /// from it. `progress` counts the steps taken, at most [`Card::work`].
+    /// A card's own choices (the question, the number of owners, δ) cannot be wrong; the rest is computed
+    /// from them. `progress` counts the steps taken, at most [`Card::work`].
     pub fn recompute(&self, limit: WorkLimit, progress: &Arc<Progress>) -> Vec<Check> {
         let channel = self.mechanism.channel();
         let mut checks = self.form_checks();

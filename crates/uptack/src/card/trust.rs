@@ -11,7 +11,7 @@ use crate::error::Result;
 /// A claim, and the assumptions under which it holds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Trust {
-    /// What the claim is about: `one_aggregator`, `release` or `linked`.
+    /// The view of the claim: `one_aggregator`, `release` or `linked`.
     pub view: &'static str,
     /// Its ε, for everything that the card asks; `None` if there is no guarantee.
     pub epsilon: Option<f64>,
@@ -35,7 +35,7 @@ pub enum Model {
     OneClient,
 }
 
-/// What one honest aggregator does.
+/// The assumption of the claim for one honest aggregator.
 const NOISE: &str = "Counts on the noise that an honest aggregator draws, once for each batch, and on no other owner; whoever \
                      invents owners gains nothing.";
 

@@ -4,8 +4,8 @@
 //! searches all families for the mechanism of least error whose certificate keeps the request. [`solve_epsilon`] and
 //! [`solve_owners`] answer the inverse questions.
 //!
-//! What a family is worth is one number: the error of its best *certified* mechanism. Plans, tables, charts, refusals and
-//! solutions all rest on it. The search is deterministic. For the families of two numbers it ends with a bound on how much
+//! Families are ranked by one number: the error of their best *certified* mechanism. Plans, tables, charts, refusals and
+//! solutions are all based on it. The search is deterministic. For the families with two parameters it ends with a bound on how much
 //! better any other member can be ([`Plan::gap`]).
 //!
 //! ```
@@ -59,17 +59,17 @@ pub struct Plan {
     pub rule: SelectionRule,
     /// The best of each other family, the better ones first.
     ///
-    /// All of them keep the request by a full certificate. What one of several answers gives away together with the tallies is
-    /// only claimed to be no more than what all answers of an owner give away, which may be a much wider bound than needed.
+    /// All of them satisfy the request by a full certificate. The claim for one of several answers together with the tallies
+    /// is only that of all answers of an owner, which may be a much wider bound than needed.
     pub alternatives: Vec<PlannedMechanism>,
     /// The largest share by which any member of the bounded families could have a smaller error. These are
     /// `randomized-response`, `normal-form`, `noisy-sampling`, and `blended` and `spread` in the form in which they are
     /// planned, as far as they were asked for; with noise for which one honest aggregator is enough, all mechanisms of one
     /// answer. None if it was not bounded: for objectives other than the error, and for noise among honest owners.
     pub gap: Option<f64>,
-    /// Whose honesty the bounded claim rests on.
+    /// Whose honesty the bounded claim depends on.
     pub trust: Trust,
-    /// The least error at other bounds of the linked ε, if the aggregators add noise; empty otherwise.
+    /// The smallest error at other bounds of the linked ε, if the aggregators add noise; empty otherwise.
     pub tradeoff: Vec<Tradeoff>,
     /// The expected owners.
     pub owners: u64,
@@ -112,7 +112,7 @@ pub struct PlannedMechanism {
     pub sd: f64,
     /// Half the width of a 95 % interval: 1.96 standard deviations.
     pub interval95_halfwidth: f64,
-    /// What it gives away, for the claim's owners.
+    /// Its guarantees, for the claim's owners.
     pub views: Views,
 }
 
@@ -152,7 +152,7 @@ pub fn plan(request: &Request) -> Result<Plan> {
 pub fn plan_with(request: &Request, progress: &Progress) -> Result<Plan> {
     let planner = Planner::new(request)?;
     let RankedPlan { best, rule, others, gap } = planner.settle(progress)?;
-    // With the usual limit on the work, as anybody computes it again from the card.
+    // With the usual limit on the work, so that anybody can recompute it from the card.
     let best = planner.choose(&best, WorkLimit::default())?;
     progress.advance_by(10);
     let alternatives = others.iter().map(|other| planner.choose(other, comparison_work(other)));

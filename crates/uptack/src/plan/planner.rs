@@ -1,4 +1,4 @@
-//! One request: what every family can do under it, ranked.
+//! The best mechanism of every family under one request, ranked.
 
 use std::collections::HashSet;
 
@@ -27,14 +27,14 @@ pub(super) struct RankedPlan {
     pub(super) gap: Option<f64>,
 }
 
-/// A mechanism that keeps the request.
+/// A mechanism that satisfies the request.
 pub(super) struct FeasibleMechanism {
     pub(super) family: PlanFamily,
     pub(super) mechanism: Mechanism,
     pub(super) sd: f64,
-    /// What is minimized.
+    /// The value of the objective.
     pub(super) cost: f64,
-    /// What the release gives away, if the request bounds it by a certificate.
+    /// The guarantee of the release, if the request bounds it by a certificate.
     pub(super) release: Option<Guarantee>,
 }
 
@@ -68,7 +68,7 @@ impl From<CertifiedMechanism> for FeasibleMechanism {
     }
 }
 
-/// Mechanisms that keep the request, and by which share the best of them could be better, if that is known.
+/// Mechanisms that satisfy the request, and by which share the best of them could be better, if that is known.
 struct FeasibleMechanisms {
     kept: Vec<FeasibleMechanism>,
     gap: Option<f64>,
@@ -93,7 +93,7 @@ impl<'a> Planner<'a> {
         Ok(Self { request, limits: ReleaseLimit::new(request)?, families: families(request)? })
     }
 
-    /// The best mechanism of every family that keeps the request, ranked; and how much better any other could be.
+    /// The best mechanism of every family that satisfies the request, ranked; and how much better any other could be.
     pub(super) fn settle(&self, progress: &Progress) -> Result<RankedPlan> {
         let candidates = match (self.request.noise, self.request.trust) {
             (Noise::None, _) => self.without_noise(progress),
@@ -133,12 +133,12 @@ impl<'a> Planner<'a> {
         FeasibleMechanisms::new(planned, gap)
     }
 
-    /// Not bounded: noise and coins together have no order in which one mechanism gives away less than another.
+    /// The best mechanisms with noise and honest owners. Without a bound: mechanisms with both coins and noise are not ordered by what they reveal.
     fn with_noise_and_owners(&self) -> FeasibleMechanisms {
         FeasibleMechanisms::new(noisy::with_owners(self.request, &self.limits, &self.families), None)
     }
 
-    /// The best certified mechanism of a family of two numbers.
+    /// The best certified mechanism of a family with two parameters.
     fn certified(&self, family: PlanFamily, others: &[CertifiedMechanism]) -> Option<CertifiedMechanism> {
         let search = FamilySearch::new(self.request, &self.limits, family)?;
         self.limits.forget();
@@ -153,7 +153,7 @@ impl<'a> Planner<'a> {
         certified.map(|kept| tighten(self.request, &search, kept))
     }
 
-    /// What is already certified with the laws of this family. Unless single answers are bounded further, a symmetric law is
+    /// A mechanism that is already certified with the laws of this family. Unless single answers are bounded further, a symmetric law is
     /// worth the same in all its forms, with one answer or with several.
     fn twin<'c>(&self, family: PlanFamily, certified: &'c [CertifiedMechanism]) -> Option<&'c CertifiedMechanism> {
         if family.is_one_answer() || self.answers_are_bounded_further() {
@@ -168,7 +168,7 @@ impl<'a> Planner<'a> {
         self.request.answer_epsilon.is_some_and(|answer| answer < linked)
     }
 
-    /// By which share the best could be better in the families of two numbers. Certifies what turns out better on the way.
+    /// By which share the best could be better in the families with two parameters. Certifies better laws that it finds on the way.
     fn bound(&self, certified: &mut Vec<CertifiedMechanism>) -> f64 {
         let mut least = f64::INFINITY;
         for &family in self.families.iter().filter(|&&family| self.is_bounded(family)) {
@@ -308,7 +308,7 @@ fn named_families(request: &Request, name: &str) -> Result<Vec<PlanFamily>> {
     let noisy = needs_noise(request);
     if noisy && named.iter().any(|family| !family.is_one_answer()) {
         return Err(Error::request(format!(
-            "`{name}` has several answers, and noise is added to the number of answers 1"
+            "`{name}` has several answers, but noise is added to the number of answers 1"
         ))
         .with_hint("plan a mechanism of one answer, or without noise"));
     }
@@ -321,7 +321,8 @@ fn named_families(request: &Request, name: &str) -> Result<Vec<PlanFamily>> {
 fn unknown_family(name: &str) -> Error {
     let mut known = PlanFamily::ALL.map(PlanFamily::name).to_vec();
     known.dedup();
-    Error::request(format!("`{name}` is not planned")).with_hint(format!("known are {}", known.join(", ")))
+    Error::request(format!("`{name}` is not a family that can be planned"))
+        .with_hint(format!("known names: {}", known.join(", ")))
 }
 
 /// All families, without three pairs of `spread` if two allow every law. A signal of J pairs leans by at most 1/J, so two are

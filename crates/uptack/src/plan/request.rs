@@ -1,4 +1,4 @@
-//! What is asked of the planner.
+//! The request to the planner.
 
 use crate::channel::Channel;
 use crate::error::{Error, Result};
@@ -6,7 +6,7 @@ use crate::estimate::Estimator;
 use crate::fraction::Fraction;
 use crate::privacy::{self, Delta, Epsilon, Guarantee, Target};
 
-/// What is known, what is wanted, and what must not be exceeded.
+/// The expected crowd, the objective, and the constraints.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// How many owners will answer; they enter the predicted error.
@@ -21,23 +21,23 @@ pub struct Request {
     pub linked_epsilon: Option<f64>,
     /// The largest share of owners who take part.
     pub participation: Option<f64>,
-    /// The share of owners who can be counted on to toss their coins.
+    /// The share of owners who are counted on to follow the mechanism.
     pub honest: Fraction,
     /// The smallest batch that may be released; every claim is made for it.
     pub minimum_batch: u64,
     /// How answers are written.
     pub form: Form,
-    /// What is minimized.
+    /// The objective, which is minimized.
     pub objective: Objective,
     /// Plan only this family, by its name.
     pub family: Option<String>,
-    /// Whether the aggregators add noise to what is published.
+    /// Whether the aggregators add noise to the published counts.
     pub noise: Noise,
     /// Whose honesty the release's ε rests on.
     pub trust: Trust,
 }
 
-/// Whether the aggregators add noise to what is published.
+/// Whether the aggregators add noise to the published counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Noise {
     /// Each of them does.
@@ -53,7 +53,7 @@ pub enum Noise {
 pub enum Trust {
     /// One of the two aggregators adds its noise; no other owner is counted on, and δ is 0.
     OneAggregator,
-    /// The claim's owners toss their coins, and if the aggregators add noise, one of them does.
+    /// The claim's owners follow the mechanism, and if the aggregators add noise, one of them does.
     Owners,
 }
 
@@ -88,7 +88,7 @@ pub enum Form {
     Any,
 }
 
-/// What is minimized.
+/// The objective, which is minimized.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Objective {
     /// The standard deviation of the combined estimator.
@@ -104,13 +104,13 @@ pub enum Objective {
 
 /// The linked ε that a plan with noise keeps unless another one is given.
 ///
-/// It is what the policies in the guides allow. Once aggregators add noise, this limit is the only reason for a local channel,
+/// The policies in the guides allow it. Once aggregators add noise, this limit is the only reason for a local channel,
 /// which is all that protects an owner if nobody else is honest.
 pub const USUAL_LINKED_EPSILON: f64 = 8.0;
 
 /// The δ of a plan whose request gives none.
 pub const USUAL_DELTA: f64 = 1e-8;
-/// A smaller ε of the release is not planned for.
+/// The smallest ε of the release that is planned for.
 const LEAST_EPSILON: f64 = 1e-4;
 
 impl Prior {
@@ -163,7 +163,7 @@ impl Request {
         }
     }
 
-    /// A request for noise with which one honest aggregator is enough, and for the usual limit on what is given away if nobody
+    /// A request for noise with which one honest aggregator is enough, and with the usual limit on the linked ε, which holds if nobody
     /// is honest.
     ///
     /// ```
@@ -213,16 +213,22 @@ impl Request {
         self.claim_owners().map(|_| ())
     }
 
-    /// The numbers of owners, of yes-owners and of the smallest batch are possible together.
+    /// Checks that the numbers of owners, of yes-owners and of the smallest batch are possible together.
     fn check_crowd(&self) -> Result<()> {
         let Self { owners, yes, minimum_batch, .. } = self;
         if *owners == 0 || *owners > privacy::MOST_OWNERS {
             return refuse(format!("{owners} owners cannot be planned for"), "give a number from 1 to 1e9");
         }
-        if yes.high > *owners || yes.low > yes.high {
+        if yes.high > *owners {
             return refuse(
-                format!("{} to {} of {owners} owners cannot say yes", yes.low, yes.high),
-                "yes counts some of the owners, the smaller number first",
+                format!("expected yes ({}) exceeds the owners ({owners})", yes.high),
+                "give the number of owners whose answer is yes, or a range of it",
+            );
+        }
+        if yes.low > yes.high {
+            return refuse(
+                format!("the range of expected yes is empty: {} to {}", yes.low, yes.high),
+                "give the smaller number first",
             );
         }
         if minimum_batch > owners {
@@ -234,7 +240,7 @@ impl Request {
         Ok(())
     }
 
-    /// Every bound that is given can be kept.
+    /// Checks that every bound is in its range.
     fn check_ranges(&self) -> Result<()> {
         for (name, bound) in [("answer", self.answer_epsilon), ("linked", self.linked_epsilon)] {
             if bound.is_some_and(|epsilon| !(epsilon.is_finite() && epsilon > 0.0)) {
@@ -246,7 +252,7 @@ impl Request {
         }
         if self.release_epsilon().is_some_and(|epsilon| epsilon < LEAST_EPSILON) {
             return refuse(
-                format!("an epsilon of less than {LEAST_EPSILON} is not planned for: the counts would say nothing"),
+                format!("the epsilon must be at least {LEAST_EPSILON}: with less, the counts carry no information"),
                 "give a larger epsilon",
             );
         }
@@ -256,24 +262,24 @@ impl Request {
         Ok(())
     }
 
-    /// Something bounds what may be given away.
+    /// Checks that something bounds what may be revealed.
     fn check_bounded(&self) -> Result<()> {
         if self.bounds_tallies() || (self.answer_epsilon.is_some() && self.form != Form::Several) {
             return Ok(());
         }
         if self.answer_epsilon.is_none() {
             return refuse(
-                "nothing bounds what may be given away, so telling the plain truth would be best",
+                "nothing bounds what may be revealed, so telling the plain truth would be best",
                 "bound the release with an epsilon and a delta, each answer, or the linked epsilon",
             );
         }
         refuse(
-            "nothing bounds what the tallies of several answers give away: their noise cancels",
+            "nothing bounds what the tallies of several answers reveal: their noise cancels",
             "bound the release with an epsilon, or the linked epsilon",
         )
     }
 
-    /// Whether what the tallies give away is bounded. A bound on one answer of several does not bound their tallies.
+    /// Whether the guarantee of the tallies is bounded. A bound on one answer of several does not bound their tallies.
     pub(super) fn bounds_tallies(&self) -> bool {
         self.release.is_some() || self.linked_epsilon.is_some()
     }
@@ -289,7 +295,7 @@ impl Request {
         }
     }
 
-    /// Noise can be planned for what is asked.
+    /// Checks that noise can be planned for this request.
     fn check_added_noise(&self) -> Result<()> {
         if self.release.is_none() {
             return refuse("noise is planned for the epsilon of the release, which is missing", "give an epsilon");
@@ -315,7 +321,7 @@ impl Request {
         delta.map(Target::Delta)
     }
 
-    /// What the release of a channel gives away, for the claim's owners.
+    /// The guarantee of a channel's release, for the claim's owners.
     pub(super) fn release_guarantee(&self, channel: &Channel) -> Result<Guarantee> {
         Ok(privacy::release(channel, self.claim_owners()?)?.guarantee(self.target()?))
     }

@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::privacy::{Epsilon, MOST_OWNERS};
 use crate::progress::Progress;
 
-/// What is left open and follows from everything else.
+/// The quantity that is left open and follows from everything else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unknown {
     /// The standard deviation of the estimate.
@@ -23,19 +23,19 @@ pub enum Unknown {
     Owners,
 }
 
-/// A plan and the request that it answers, with what was open filled in.
+/// A plan and the request that it answers, with the open quantity filled in.
 #[derive(Clone, Debug)]
 pub struct Solved {
     /// The request, complete.
     pub request: Request,
     /// Its plan.
     pub plan: Plan,
-    /// What was solved for.
+    /// The quantity that was solved for.
     pub unknown: Unknown,
 }
 
 impl Solved {
-    /// What was solved for, as a number.
+    /// The value that was solved for.
     pub fn value(&self) -> f64 {
         match self.unknown {
             Unknown::Error => self.plan.best.sd,
@@ -59,7 +59,7 @@ impl Solved {
 /// # Ok::<(), uptack::Error>(())
 /// ```
 pub fn solve(request: &Request, unknown: Unknown, error: Option<f64>, progress: &Progress) -> Result<Solved> {
-    let wanted = || error.ok_or_else(|| Error::request("the error has to be given where something else is solved for"));
+    let wanted = || error.ok_or_else(|| Error::request("the error must be given to solve for something else"));
     let plan = match unknown {
         Unknown::Error => plan_within(request, error, progress)?,
         Unknown::Epsilon => solve_epsilon_with(request, wanted()?, progress)?,
@@ -175,12 +175,12 @@ fn enough_owners(mut low: u64, mut sd_of_low: f64, error: f64, sd: impl Fn(u64) 
 /// Half as many owners again do not help if they lower the error by less than this share.
 const LEVEL: f64 = 2e-4;
 
-/// Why a request cannot be met, and what would be enough.
+/// Why a request cannot be satisfied, and which constraints would be enough.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Infeasible {
-    /// The least error under the constraints as they are; none if nothing keeps them.
+    /// The smallest error under the constraints as they are; `None` if no mechanism satisfies them.
     pub least_sd: Option<f64>,
-    /// The constraints that bind, and the least error without each; zero if no constraint would be left.
+    /// The constraints that bind, and the smallest error without each; zero if no constraint would be left.
     pub binding: Vec<(&'static str, f64)>,
     /// A value of each binding constraint at which the wanted error is attained with all others as they are: the nearest, to
     /// about a hundredth.
@@ -192,7 +192,7 @@ pub(super) const EPSILONS: (f64, f64) = (1e-3, 30.0);
 /// A constraint binds if the error falls by more than this share without it.
 const BINDING: f64 = 0.005;
 
-/// Which constraints keep the error above `error`, and by how much each would have to give.
+/// The constraints that keep the error above `error`, and how far each would have to be relaxed.
 pub fn explain(request: &Request, error: f64) -> Result<Infeasible> {
     request.check()?;
     let mut infeasible = Infeasible { least_sd: least_sd(request).ok(), binding: Vec::new(), nearest: Vec::new() };
@@ -207,13 +207,13 @@ pub fn explain(request: &Request, error: f64) -> Result<Infeasible> {
 }
 
 impl Infeasible {
-    /// Whether the least error under all constraints is larger than this one by more than a trifle.
+    /// Whether the smallest error under all constraints is clearly larger than this one.
     fn is_much_above(&self, sd: f64) -> bool {
         self.least_sd.is_none_or(|least| sd < least * (1.0 - BINDING))
     }
 
     fn describe(&self) -> String {
-        let least = self.least_sd.map(|least| format!(": the least is {}", rounded_up(least)));
+        let least = self.least_sd.map(|least| format!(": the smallest is {}", rounded_up(least)));
         let mut text = least.unwrap_or_default();
         for (name, without) in &self.binding {
             text.push_str(&format!("; {name} binds"));
@@ -222,19 +222,19 @@ impl Infeasible {
             }
         }
         for (name, value) in &self.nearest {
-            text.push_str(&format!("; {name} {} would do", rounded_up(*value)));
+            text.push_str(&format!("; {name} {} is enough", rounded_up(*value)));
         }
         text
     }
 }
 
-/// Five digits of a number, rounded up: what is said to be enough must be enough.
+/// Five digits of a number, rounded up, so that a value that is called enough is enough.
 fn rounded_up(value: f64) -> f64 {
     let scale = 10f64.powi(4 - value.max(1e-300).log10().floor() as i32);
     (value * scale).ceil() / scale
 }
 
-/// What a request can bound.
+/// A quantity that a request can bound.
 #[derive(Clone, Copy, Debug)]
 enum Constraint {
     Epsilon,
@@ -279,7 +279,7 @@ impl Constraint {
         Some(changed)
     }
 
-    /// The values from the request's own up to the largest that is tried; none if it has no room left to give.
+    /// The values from the request's own up to the largest that is tried; `None` if it cannot be relaxed.
     fn room(self, request: &Request) -> Option<(f64, f64)> {
         let (least, most) = match self {
             Self::Epsilon => EPSILONS,
@@ -290,32 +290,32 @@ impl Constraint {
         (own < most).then_some((own, most))
     }
 
-    /// The least error without it: zero if nothing else bounds the request, none if nothing keeps it even then.
+    /// The smallest error without it: zero if nothing else bounds the request, `None` if no mechanism satisfies it even then.
     fn sd_without(self, request: &Request) -> Option<f64> {
         self.set(request, None)
             .filter(|without| without.check().is_ok())
             .map_or(Some(0.0), |without| least_sd(&without).ok())
     }
 
-    /// The least error with another value of it; infinite if nothing keeps it.
+    /// The smallest error with another value of it; infinite if no mechanism satisfies it.
     fn sd_at(self, request: &Request, value: f64) -> f64 {
         let changed = self.set(request, Some(value));
         changed.and_then(|request| least_sd(&request).ok()).unwrap_or(f64::INFINITY)
     }
 }
 
-/// The error for a request that no mechanism keeps, however large its error.
+/// The error for a request that no mechanism satisfies, however large its error.
 pub(super) fn nothing_keeps(request: &Request) -> Error {
     let family =
         request.family.as_ref().map_or("mechanism of the requested form".to_owned(), |name| format!("`{name}`"));
-    Error::request(format!("no {family} keeps all constraints"))
+    Error::request(format!("no {family} satisfies all constraints"))
         .with_hint("allow more participation, another form, or a larger epsilon")
 }
 
-/// The error for a request whose error cannot be attained, with what binds and what would be enough.
+/// The error for a request whose error cannot be attained, with the constraints that bind and the values that would be enough.
 pub fn unattainable(request: &Request, error: f64) -> Error {
     match explain(request, error) {
-        Ok(infeasible) => Error::request(format!("an error of {error} cannot be had{}", infeasible.describe()))
+        Ok(infeasible) => Error::request(format!("an error of {error} cannot be attained{}", infeasible.describe()))
             .with_hint("allow a larger error, or give one of the constraints more room"),
         Err(cause) => cause,
     }

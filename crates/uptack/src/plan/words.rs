@@ -1,4 +1,4 @@
-//! What a plan says to people, in sentences.
+//! A plan in sentences, for people.
 
 use std::iter;
 
@@ -9,20 +9,20 @@ use crate::display::{self, Rounding, grouped};
 use crate::fraction::Fraction;
 
 impl Solved {
-    /// What was solved for, or how much better anything else could be.
+    /// The value that was solved for, or how much better any other mechanism could be.
     pub fn solved_words(&self) -> String {
         let value = self.value();
         match self.unknown {
             Unknown::Epsilon => format!("The least ε for that error: {}.", display::claim(value)),
             Unknown::Owners if self.plan.trust == Trust::OneAggregator => {
-                format!("{} owners are enough for that error; more of them only add to it.", grouped(value as u64))
+                format!("{} owners are enough for that error; more of them only increase it.", grouped(value as u64))
             }
             Unknown::Owners => format!("The fewest owners for that error: {}.", grouped(value as u64)),
             Unknown::Error => self.gap_words(),
         }
     }
 
-    /// How much better anything else could be.
+    /// How much better any other mechanism could be.
     fn gap_words(&self) -> String {
         let which = match self.plan.trust {
             Trust::OneAggregator => "of one answer",
@@ -34,9 +34,9 @@ impl Solved {
                 display::claim(100.0 * gap)
             ),
             None if self.request.noise != Noise::None => {
-                "How near the least error this is was not bounded: coins and noise together have no order.".to_owned()
+                "How close this is to the smallest error was not bounded: mechanisms with both coins and noise are not ordered.".to_owned()
             }
-            None => "The objective is not the error; how near the least of it this is was not bounded.".to_owned(),
+            None => "The objective is not the error; how close this is to its minimum was not bounded.".to_owned(),
         }
     }
 
@@ -50,14 +50,14 @@ impl Solved {
 
     fn one_aggregator_words(&self) -> [String; 2] {
         let nobody = match self.plan.best.views.linked {
-            Some(linked) => format!("an owner's answer gives away at most ε = {}", display::claim(linked)),
+            Some(linked) => format!("an owner's answer reveals at most ε = {}", display::claim(linked)),
             None => "nothing protects an owner's answer".to_owned(),
         };
         let batch = grouped(self.plan.minimum_batch);
         [
             format!(
-                "If one of the two aggregators is honest, what is published gives away at most ε = {}, δ = 0, \
-                 whoever else is not.",
+                "If one of the two aggregators is honest, what is published reveals at most ε = {}, δ = 0, \
+                 even if nobody else is.",
                 display::claim(self.plan.epsilon())
             ),
             format!("If nobody is, {nobody}. Batches below {batch} are not released."),
@@ -75,7 +75,7 @@ impl Solved {
         ]
     }
 
-    /// By which rule the plan was chosen among the best of each family.
+    /// The rule by which the plan was chosen among the best of each family.
     pub fn rule_words(&self) -> String {
         match self.plan.rule {
             SelectionRule::Best if matches!(self.request.objective, Objective::Paper { .. }) => {
@@ -105,7 +105,7 @@ fn above_least(sd: f64, least: f64) -> String {
     }
 }
 
-/// What is left of the guarantee if only a share of the owners is honest.
+/// The ε that is left if only a share of the owners is honest.
 fn robust((honest, epsilon): &(Fraction, Option<f64>)) -> String {
     format!("{} with {} %", display::claim(*epsilon), 100.0 * honest.to_f64())
 }

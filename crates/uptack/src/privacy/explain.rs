@@ -8,7 +8,7 @@ use crate::display::{self, Rounding};
 use crate::probability::Probability;
 use crate::truth::Truth;
 
-/// What somebody can conclude from each view, and what is not protected, for readers who are not mathematicians.
+/// States what somebody can conclude from each view, and what is not protected, for readers who are not mathematicians.
 pub fn statement(channel: &Channel, views: &Views, accountant: &Accountant, repeated: Option<&Repeated>) -> String {
     let mut parts = vec![answers(channel)];
     parts.extend(linked(channel, views));
@@ -43,7 +43,7 @@ fn conclusion_from_answer(channel: &Channel, answer: usize) -> String {
     conclusion(BayesAccuracy::from_answer(channel, answer), finite)
 }
 
-/// What all answers together show, where there are several.
+/// The statement about all answers together, if there are several.
 fn linked(channel: &Channel, views: &Views) -> Option<String> {
     if views.answers.len() < 2 {
         return None;
@@ -56,16 +56,16 @@ fn conclusion(accuracy: BayesAccuracy, finite: bool) -> String {
     if accuracy.even < 0.5 + 1e-9 {
         return "learns nothing from it.".to_owned();
     }
-    let certain = if finite { "" } else { " Some answers give the truth away for certain." };
+    let certain = if finite { "" } else { " Some answers reveal the truth with certainty." };
     format!(
-        "can guess the truth right at most {} of the time where it was a toss-up before, and at most {} where it was \
-         99 % sure before.{certain}",
+        "can guess the truth correctly with a probability of at most {}, up from 50 %, or of at most {}, up from 99 %, \
+         depending on what they knew before.{certain}",
         percent(accuracy.even),
         percent(accuracy.rare)
     )
 }
 
-/// What holds if one aggregator is honest, as if there were no crowd.
+/// The statement for one honest aggregator, as if there were no crowd.
 fn one_aggregator(channel: &Channel, views: &Views) -> Option<String> {
     let epsilon = views.one_aggregator?;
     let alone = super::release(channel, 1).ok()?;
@@ -81,7 +81,7 @@ fn one_aggregator(channel: &Channel, views: &Views) -> Option<String> {
 fn release(views: &Views, accountant: &Accountant) -> String {
     let who = match views.one_aggregator {
         Some(_) => {
-            "If one aggregator is honest and the people toss their coins, whoever sees the published sum, and even knows \
+            "If one aggregator is honest and the people randomize their answers, whoever sees the published sum, and even knows \
              everybody else's truth and the other aggregator's noise,"
         }
         None => "Whoever sees the published counts, and even knows everybody else's truth,",
@@ -89,9 +89,9 @@ fn release(views: &Views, accountant: &Accountant) -> String {
     published(who, &views.release, accountant)
 }
 
-/// What holds if both aggregators leave out their noise, or hand it over.
+/// The statement in case both aggregators leave out their noise or reveal it.
 fn owners_alone(views: &Views, accountant: &Accountant) -> Option<String> {
-    let who = "If no aggregator is honest but reports stay private and people toss their coins, whoever sees the published sum, \
+    let who = "If no aggregator is honest, but reports stay private and people randomize their answers, whoever sees the published sum, \
                and even knows everybody else's truth and all noise,";
     Some(published(who, views.owners_alone.as_ref()?, &accountant.owners_alone()?))
 }
@@ -108,8 +108,8 @@ fn published(who: &str, claim: &Guarantee, accountant: &Accountant) -> String {
     }
     let accuracy = BayesAccuracy::from_release(accountant, claim);
     format!(
-        "{who} can guess one person's truth right at most {} of the time where it was a toss-up before, and at most {} \
-         where it was 99 % sure before. This counts on {} people who toss their coins.",
+        "{who} can guess one person's truth correctly with a probability of at most {}, up from 50 %, or of at most {}, up from \
+         99 %, depending on what they knew before. This counts on {} people who randomize their answers.",
         percent(accuracy.even),
         percent(accuracy.rare),
         claim.owners()
@@ -137,13 +137,13 @@ fn joint(views: &Views) -> Option<String> {
     ))
 }
 
-/// The answer that gives most away together with the counts, if that is more than the counts alone.
+/// The answer that reveals most together with the counts, if that is more than the counts alone.
 fn worst_joint_view(views: &Views) -> Option<&Guarantee> {
     let worse = |claim: &&Guarantee| loss(claim) > loss(&views.release) * 1.01 + 1e-12;
     views.answers_with_release.iter().filter(worse).max_by(|a, b| loss(a).total_cmp(&loss(b)))
 }
 
-/// A number that grows with what is given away.
+/// A number that grows with what is revealed.
 fn loss(claim: &Guarantee) -> f64 {
     claim.value().map_or(f64::INFINITY, |value| value.upper())
 }
@@ -164,8 +164,8 @@ fn repetition(repeated: &Repeated) -> String {
     let times = repeated.times;
     match (repeated.release, repeated.linked) {
         (Some(release), _) => format!(
-            "Somebody who answers {times} times, with fresh coins each time, gives away more: all {times} published counts \
-             together have {} for what one of them has above.{}",
+            "Somebody who answers {times} times, with fresh coins each time, reveals more: all {times} published counts \
+             together have {} in place of the value above for one of them.{}",
             display::claim(release.upper()),
             repeated.one_aggregator.map_or_else(String::new, |epsilon| sums_together(times, epsilon))
         ),
@@ -180,22 +180,19 @@ fn sums_together(times: u64, epsilon: Enclosure) -> String {
     )
 }
 
-/// What is left where people are invented: with noise, what one honest aggregator guarantees.
+/// The guarantee that is left if people are invented: with noise, that of one honest aggregator.
 fn kept_by_noise(views: &Views, repeated: Option<&Repeated>) -> Option<String> {
     let epsilon = repeated.map_or(views.one_aggregator, |repeated| repeated.one_aggregator)?;
     Some(format!("what one honest aggregator guarantees (ε = {}), and without one ", display::claim(epsilon.upper())))
 }
 
-/// What is left even without an honest aggregator.
+/// The guarantee that is left even without an honest aggregator.
 fn kept_by_coins(views: &Views, repeated: Option<&Repeated>) -> String {
     match (repeated, views.linked) {
         (Some(Repeated { times, linked: Some(epsilon), .. }), _) if *times > 1 => {
-            format!(
-                "what all answers of one person to all {times} queries give away (ε = {})",
-                display::claim(*epsilon)
-            )
+            format!("what all answers of one person to all {times} queries reveal (ε = {})", display::claim(*epsilon))
         }
-        (_, Some(epsilon)) => format!("what all answers of one person give away (ε = {})", display::claim(epsilon)),
+        (_, Some(epsilon)) => format!("what all answers of one person reveal (ε = {})", display::claim(epsilon)),
         (_, None) => "no guarantee at all".to_owned(),
     }
 }
@@ -298,7 +295,12 @@ mod tests {
     #[test]
     fn says_what_can_be_concluded() {
         let text = words("randomized-response(t=0.8)", 5000);
-        assert!(text.contains("Whoever sees one person's answer can guess the truth right at most 80 %"), "{text}");
+        assert!(
+            text.contains(
+                "Whoever sees one person's answer can guess the truth correctly with a probability of at most 80 %"
+            ),
+            "{text}"
+        );
         assert!(text.contains("Not protected"), "{text}");
         let text = words("cancelling(b1=0.3,b2=0.3,b3=0.3,s=0.1)", 5000);
         assert!(text.contains("That is no guarantee") && text.contains("10 %"), "{text}");
@@ -312,17 +314,17 @@ mod tests {
         for part in [
             "If nobody is honest, neither an aggregator nor anybody else",
             "If one aggregator is honest and nobody else",
-            "If one aggregator is honest and the people toss their coins",
-            "If no aggregator is honest but reports stay private",
+            "If one aggregator is honest and the people randomize their answers",
+            "If no aggregator is honest, but reports stay private",
             "leaves what one honest aggregator guarantees (ε = ",
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }
         // Told plainly, the bit plus noise: right with probability 1/(1 + a).
         let text = words("randomized-response(t=1) + laplace(scale=1)", 5000);
-        let right = format!("at most {} of the time", percent(1.0 / (1.0 + (-1_f64).exp())));
+        let right = format!("with a probability of at most {}, up from 50 %", percent(1.0 / (1.0 + (-1_f64).exp())));
         assert!(text.contains(&right) && text.contains("That is ε = 1 with δ = 0"), "{right}: {text}");
-        assert!(text.contains("Some answers give the truth away for certain."), "{text}");
+        assert!(text.contains("Some answers reveal the truth with certainty."), "{text}");
     }
 
     #[test]

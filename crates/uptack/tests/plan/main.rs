@@ -148,7 +148,7 @@ fn solving_for_epsilon_and_for_owners_inverts_solving_for_the_error() {
     assert!(by_owners.best.sd <= error);
     assert!((43..=47).contains(&by_owners.owners), "{}", by_owners.owners);
     let unattainable = solve_owners(&few, 0.5).unwrap_err();
-    assert!(unattainable.to_string().contains("cannot be had"), "{unattainable}");
+    assert!(unattainable.to_string().contains("cannot be attained"), "{unattainable}");
 }
 
 #[test]

@@ -108,7 +108,7 @@ fn solving_inverts_planning() {
     let fewest = solve_owners(&wanted, error).unwrap();
     assert_eq!(fewest.owners, 50);
     let unattainable = solve_owners(&wanted, 0.5).unwrap_err();
-    assert!(unattainable.to_string().contains("cannot be had"), "{unattainable}");
+    assert!(unattainable.to_string().contains("cannot be attained"), "{unattainable}");
 }
 
 /// Solved for, ε binds nothing: what is said to be the least error is so at every ε, and what would do does.
@@ -123,7 +123,7 @@ fn an_error_that_no_epsilon_has_is_explained_without_the_request_s_epsilon() {
         let rest = refusal.split(text).nth(1).unwrap_or_else(|| panic!("{refusal}"));
         rest.split([';', ' ']).next().and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("{refusal}"))
     };
-    assert!((after("the least is ") / at_large_epsilon - 1.0).abs() < 1e-3, "{refusal}");
+    assert!((after("the smallest is ") / at_large_epsilon - 1.0).abs() < 1e-3, "{refusal}");
     assert!(!refusal.contains("; epsilon binds"), "{refusal}");
     let linked = refusal.rsplit("linked-epsilon ").next().and_then(|rest| rest.split(' ').next());
     let linked: f64 = linked.and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("{refusal}"));

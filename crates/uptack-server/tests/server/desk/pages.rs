@@ -159,7 +159,7 @@ async fn a_plan_on_the_page_is_the_plan_of_the_planner() {
         assert!(picture.text.contains("the plan</text>"), "{chart}");
     }
     let impossible = browser.get("/pages/ask?owners=40&yes=5&epsilon=1&error=1").await.text;
-    assert!(impossible.contains("cannot be had") && impossible.contains("would do"), "{impossible}");
+    assert!(impossible.contains("cannot be attained") && impossible.contains("is enough"), "{impossible}");
     let fault = browser.get("/pages/ask/plan?owners=many&yes=5&epsilon=1").await.text;
     assert!(fault.contains("href=\"#owners\"") && fault.contains("`many` is not a whole number"), "{fault}");
     let unaskable =
@@ -178,7 +178,10 @@ async fn an_error_that_cannot_be_had_is_refused_by_plan_preview_and_opening_alik
         panel = browser.get(&format!("/pages/ask/plan?{strict}")).await;
     }
     let words = panel.text.split_once("<p class=\"fault\">").unwrap().1.split_once("</p>").unwrap().0;
-    assert!(words.starts_with("an error of 0.1 cannot be had") && words.contains("allow a larger error"), "{words}");
+    assert!(
+        words.starts_with("an error of 0.1 cannot be attained") && words.contains("allow a larger error"),
+        "{words}"
+    );
     let preview = browser.get(&format!("/pages/ask/preview?{strict}")).await;
     assert!(preview.status == 400 && preview.text.contains(words), "{words} in {}", preview.text);
 
