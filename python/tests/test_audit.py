@@ -94,7 +94,7 @@ def test_errors_of_the_randomizer_are_its_own() -> None:
 
     with pytest.raises(RuntimeError, match="mine"):
         up.audit(broken, claimed_epsilon=1.0, samples=1000)
-    with pytest.raises(up.UptackError, match="1 things to"):
+    with pytest.raises(up.UptackError, match="1 outputs for"):
         up.audit(lambda truths: [1], claimed_epsilon=1.0, samples=1000, vectorized=100)
     with pytest.raises(up.UptackError, match="claimed"):
         up.audit(broken)

@@ -52,7 +52,7 @@ impl<'a> DecimalCell<'a> {
     }
 }
 
-/// What `uptack channel --json` prints; there may be more fields.
+/// The output of `uptack channel --json`; further fields are ignored.
 #[derive(Deserialize)]
 struct ChannelFile {
     mechanism: Option<Mechanism>,
@@ -67,7 +67,7 @@ struct StatedIntegers {
     cells: Vec<Cell>,
 }
 
-/// What to do about a file that contradicts itself.
+/// The hint for a file that contradicts itself.
 const CONTRADICTION: Option<&str> = Some("one of the two was changed; remove the one that you do not mean");
 
 /// Reads a mechanism from the JSON of a channel. If the file has both a mechanism and its integers, they must agree.
@@ -163,7 +163,7 @@ impl PredictedSd {
 }
 
 impl<'a> AlgebraDocument<'a> {
-    /// What is known about a program; `channel` is its compiled channel.
+    /// The document of a program; `channel` is its compiled channel.
     pub fn new(
         program: &Program,
         channel: &'a Channel,

@@ -1,4 +1,4 @@
-//! What tallies show: the estimates of one crowd, and those of many simulated ones.
+//! Estimates from the tallies of one crowd, and from those of many simulated ones.
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use uptack::estimate::{BinEstimate, Confidence, Estimate, Estimator, Interval, I
 use uptack::simulate::{Simulated, Simulation};
 use uptack::{Channel, Error, Tally, answer_name};
 
-/// What is known about a crowd, as the fields that programs read.
+/// An estimate, as the fields that programs read.
 #[derive(Clone, Debug, Serialize)]
 pub struct EstimateDocument {
     mechanism: String,

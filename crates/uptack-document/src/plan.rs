@@ -7,7 +7,7 @@ use uptack_chart::{Chart, Errors, PlanCharts, Sheet};
 
 use crate::privacy::views_json;
 
-/// A plan, its alternatives and what was solved for.
+/// A plan, its alternatives and the quantity that was solved for.
 pub fn plan_json(solved: &Solved) -> Value {
     let plan = &solved.plan;
     let mut document = choice_json(&plan.best, plan.minimum_batch);
@@ -70,7 +70,7 @@ fn choice_json(choice: &PlannedMechanism, minimum_batch: u64) -> Value {
     })
 }
 
-/// The charts around what was planned.
+/// The charts around a plan.
 ///
 /// `progress` counts the points, of which there are [`sheet_points`]; if it is stopped, the remaining ones are left out.
 pub fn plan_sheet(request: &Request, plan: &Plan, progress: &Progress) -> Sheet {

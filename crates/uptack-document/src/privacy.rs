@@ -10,7 +10,7 @@ use uptack::{audit, card};
 /// Every view of a mechanism, once and repeated, with a statement in words.
 #[derive(Clone, Debug)]
 pub struct PrivacyDocument {
-    /// The owners who are counted on.
+    /// The owners who are assumed to be honest.
     pub owners: u64,
     /// Which of ε and δ was given.
     pub target: Target,
@@ -94,7 +94,7 @@ fn check_json(check: &Check, wider_holds: bool) -> Value {
     })
 }
 
-/// What an audit of a mechanism's sampler found.
+/// The findings of an audit of a mechanism's sampler.
 #[derive(Serialize)]
 pub struct AuditDocument<'a> {
     mechanism: String,
@@ -119,7 +119,7 @@ struct AuditedViews<'a> {
 }
 
 impl<'a> AuditDocument<'a> {
-    /// What `audit` found about a mechanism, given by its text; `delta` is that of the claim for the release.
+    /// The findings of `audit` about a mechanism, given by its text; `delta` is that of the claim for the release.
     pub fn new(mechanism: String, audit: &Audit, delta: f64, report: &'a Report) -> Self {
         Self {
             mechanism,
@@ -155,10 +155,10 @@ impl<'a> AuditedViews<'a> {
     }
 }
 
-/// What an audit of somebody else's randomizer found.
+/// The findings of an audit of somebody else's randomizer.
 #[derive(Serialize)]
 pub struct ForeignDocument<'a> {
-    /// What was run, in the caller's words.
+    /// The randomizer, in the caller's words.
     randomizer: &'a str,
     claimed: ForeignClaim,
     confidence: f64,
@@ -173,7 +173,7 @@ struct ForeignClaim {
     delta: f64,
 }
 
-/// Those views of [`AuditDocument`] that a randomizer by itself has, and what each adversary found.
+/// Those views of [`AuditDocument`] that a randomizer by itself has, and the finding of each adversary.
 #[derive(Serialize)]
 struct ForeignViews<'a> {
     answers: [&'a Finding; 1],
@@ -185,7 +185,7 @@ struct ForeignViews<'a> {
 }
 
 impl<'a> ForeignDocument<'a> {
-    /// What `audit` found about a randomizer, named in the caller's words.
+    /// The findings of `audit` about a randomizer, named in the caller's words.
     pub fn new(randomizer: &'a str, audit: &ForeignAudit, report: &'a ForeignReport) -> Self {
         Self {
             randomizer,

@@ -8,10 +8,10 @@ use uptack::plan::{self, Form, Noise, Objective, Over, Prior, Request, Solved, T
 use uptack::privacy::{Delta, Epsilon};
 use uptack::{Error, Fraction};
 
-/// What may be asked of a plan. Whichever of error, ε and owners is left out is solved for; with all three the plan is checked.
+/// A request to the planner. Whichever of error, ε and owners is left out is solved for; with all three the plan is checked.
 #[derive(Clone, Debug)]
 pub struct Wanted {
-    /// What the plan is for, which decides the defaults.
+    /// The purpose of the plan, which decides the defaults.
     pub purpose: Purpose,
     /// How many owners will answer.
     pub owners: Option<u64>,
@@ -35,7 +35,7 @@ pub struct Wanted {
     pub minimum_batch: Option<u64>,
     /// The largest standard deviation of the estimate.
     pub error: Option<f64>,
-    /// What to solve for; by default what is left out.
+    /// The quantity to solve for; by default the one that is left out.
     pub solve: Option<Unknown>,
     /// How answers are written.
     pub form: Option<Form>,
@@ -45,14 +45,14 @@ pub struct Wanted {
     pub family: Option<String>,
 }
 
-/// What a plan is for. It decides what a request means that does not say.
+/// The purpose of a plan. It decides the defaults of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// Comparing mechanisms, as `uptack plan` and Python do. The owners' coins are trusted alone; if one answer's ε is
-    /// bounded, answers may be written any way; a bound on answers is enough, without an ε of what is published.
+    /// bounded, answers may be written any way; a bound on answers is enough, without an ε of the release.
     Comparing,
     /// Opening a query at a desk. The aggregators add noise and one honest aggregator is enough; there is one answer, and
-    /// always an ε of what is published.
+    /// always an ε of the release.
     Asking,
 }
 
@@ -65,8 +65,8 @@ impl Purpose {
     }
 }
 
-/// Whether the aggregators add noise, whose honesty ε rests on and what all answers may give away. What is left out follows
-/// from the rest.
+/// Whether the aggregators add noise, whose honesty ε relies on, and a limit on all answers of an owner. Fields that are
+/// left out follow from the others.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct TrustWanted {
     /// Whether the aggregators add noise to the published count.
@@ -112,7 +112,7 @@ pub enum PlanError {
     OutOfRange {
         /// The field of [`Wanted`].
         field: &'static str,
-        /// What is wrong with its value.
+        /// Why its value is refused.
         error: Error,
     },
     /// The planner refuses.
@@ -142,12 +142,12 @@ impl From<Error> for PlanError {
     }
 }
 
-/// A complete request to the planner, with what it leaves open.
+/// A complete request to the planner, and the quantity to solve for.
 #[derive(Clone, Debug)]
 pub struct Solvable {
-    /// The request; what is to be solved for has a value to begin the search with.
+    /// The request; the quantity to solve for has a value at which the search begins.
     pub request: Request,
-    /// What to solve for.
+    /// The quantity to solve for.
     pub unknown: Unknown,
     /// The largest standard deviation that is accepted.
     pub error: Option<f64>,
@@ -159,7 +159,7 @@ impl Solvable {
         plan::solve(&self.request, self.unknown, self.error, progress)
     }
 
-    /// The request with what it leaves open filled in. It is planned only if something is open, or an error has to be kept.
+    /// The request with its unknown filled in. It is planned only if ε or the owners are open, or an error has to be kept.
     pub fn solved_request(&self, progress: &Progress) -> Result<Request, Error> {
         if self.unknown == Unknown::Error && self.error.is_none() {
             return Ok(self.request.clone());
@@ -169,7 +169,7 @@ impl Solvable {
 }
 
 impl Wanted {
-    /// A plan for this many yes-owners, at least and at most; everything else is left out.
+    /// A request for this many owners who say yes, at least and at most; everything else is left out.
     pub fn new(purpose: Purpose, yes: (u64, u64)) -> Self {
         Self {
             purpose,
@@ -196,7 +196,7 @@ impl Wanted {
         Ok(self.complete()?.solve(progress)?)
     }
 
-    /// Fills in what is left out.
+    /// Fills in the defaults of everything that is left out.
     pub fn complete(&self) -> Result<Solvable, PlanError> {
         let (request, unknown) = (self.request()?, self.unknown()?);
         if unknown != Unknown::Error && self.error.is_none() {
@@ -205,7 +205,7 @@ impl Wanted {
         Ok(Solvable { request, unknown, error: self.error })
     }
 
-    /// What to solve for: what is left out, or the error if nothing is.
+    /// The quantity to solve for: the one that is left out, or the error if none is.
     pub fn unknown(&self) -> Result<Unknown, PlanError> {
         if let Some(unknown) = self.solve {
             return Ok(unknown);
@@ -266,7 +266,7 @@ impl Wanted {
         }
     }
 
-    /// Whether bounds on answers are all that is asked for: noise needs the ε of what is published.
+    /// Whether bounds on answers are enough. They are not with noise, which needs an ε of the release.
     fn is_bounded_locally(&self) -> bool {
         let is_bounded = self.answer_epsilon.is_some() || matches!(self.trust.linked, Some(LinkedLimit::AtMost(_)));
         self.purpose == Purpose::Comparing && self.noise_and_trust().0 == Noise::None && is_bounded
@@ -302,9 +302,9 @@ impl Wanted {
         Ok(Some((epsilon, Delta::new(self.delta).map_err(PlanError::out_of_range("delta"))?)))
     }
 
-    /// The ε of what is published if none is given; none if bounds on answers are all that is asked for.
+    /// The ε of the release if none is given; `None` if bounds on answers are enough.
     fn usual_epsilon(&self) -> Option<f64> {
-        // Several answers cancel each other's noise in the tallies: these must not give away more than one answer may.
+        // With several answers the tallies can reveal more than each answer by itself: bound them by the same ε.
         let may_be_several = self.purpose == Purpose::Comparing && self.form != Some(Form::One);
         if may_be_several && self.linked_epsilon().is_none() && self.answer_epsilon.is_some() {
             return self.answer_epsilon;

@@ -35,7 +35,7 @@ pub(crate) fn audit_channel(
 }
 
 /// Audits a callable that takes a truth and returns anything, or that takes an array of truths and returns one output for
-/// each. `claimed` is what is claimed of it: ε and δ.
+/// each. `claimed` are the ε and δ that it claims.
 #[pyfunction]
 #[pyo3(signature = (randomizer, name, *, claimed, samples, confidence, batch, progress))]
 #[allow(clippy::too_many_arguments, reason = "they are keywords, and the package's own code names them again")]
@@ -123,7 +123,7 @@ impl Interview<'_> {
 }
 
 fn wrong_number(heard: u64, truths: u64) -> PyFailure {
-    PyFailure::request(format!("the randomizer says {heard} things to {truths} truths"))
+    PyFailure::request(format!("the randomizer returned {heard} outputs for {truths} truths"))
         .with_hint("it must return one output for each truth, in their order")
 }
 

@@ -88,7 +88,7 @@ impl PyChannel {
         self.mechanism.to_string()
     }
 
-    /// What each aggregator adds, as text.
+    /// The noise that each aggregator adds, as text.
     #[getter]
     fn noise(&self) -> Option<String> {
         self.channel.noise().map(ToString::to_string)
@@ -113,7 +113,7 @@ impl PyChannel {
         self.channel.cells().iter().map(cell).collect()
     }
 
-    /// What `uptack channel --json` prints.
+    /// The output of `uptack channel --json`.
     fn document(&self) -> PyResult<String> {
         to_text(&ChannelDocument::new(self.mechanism.to_string(), &self.channel))
     }
@@ -169,7 +169,7 @@ impl PyChannel {
         to_text(&self.tally(&cells)?)
     }
 
-    /// What two aggregators would publish of counted cells: the owners, and the number of answers 1 with both draws of noise.
+    /// The release of two aggregators from counted cells: the owners, and the number of answers 1 with both draws of noise.
     fn publish(&self, cells: Vec<u64>, seed: Option<u64>) -> Result<(u64, i64)> {
         let tally = self.tally(&cells)?;
         let noise = self

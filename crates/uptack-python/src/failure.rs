@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 /// The result of what Python calls.
 pub(crate) type Result<T, E = PyFailure> = std::result::Result<T, E>;
 
-/// What went wrong, in the terms of `uptack.UptackError`.
+/// An error, in the terms of `uptack.UptackError`.
 pub(crate) struct PyFailure {
     kind: &'static str,
     message: String,
@@ -79,7 +79,7 @@ impl From<PyFailure> for PyErr {
     }
 }
 
-/// What no caller can have caused.
+/// An error that no caller can have caused.
 pub(crate) fn internal(words: &str) -> PyErr {
     PyRuntimeError::new_err(format!("{words}; this is a fault of Uptack, please report it"))
 }

@@ -118,7 +118,7 @@ pub(crate) fn share(name: &str, text: &str) -> Result<Fraction> {
 
 #[pymethods]
 impl PyPlan {
-    /// What `uptack plan --json` prints.
+    /// The output of `uptack plan --json`.
     fn document(&self) -> PyResult<String> {
         to_text(&plan_json(&self.outcome))
     }

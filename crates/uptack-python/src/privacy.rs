@@ -1,11 +1,11 @@
-//! What mechanisms give away, once and composed.
+//! Guarantees of mechanisms, once and composed.
 
 use std::sync::Arc;
 
 use pyo3::prelude::*;
+use uptack::Progress;
 use uptack::privacy::composition::{Composition, FixedInAdvance, LossDistribution, add_local};
 use uptack::privacy::{self, Accountant, Delta, Epsilon, Repeated, Target, Views, WorkLimit};
-use uptack::Progress;
 use uptack::{Channel, Mechanism};
 use uptack_document::PrivacyDocument;
 
@@ -45,7 +45,7 @@ fn target(delta: Option<f64>, epsilon: Option<f64>) -> Result<Target> {
     }
 }
 
-/// What is asked about releases to a crowd, and how much work the answer may take.
+/// A question about releases to a crowd, and how much work the answer may take.
 #[derive(Clone, Copy)]
 struct ReleaseQuestion {
     owners: u64,
@@ -173,7 +173,7 @@ impl PyComposition {
     }
 }
 
-/// What is proved for each part, added up; none if a part has none.
+/// The sum of a bound over all parts; `None` if a part has none.
 fn sum_of(
     parts: &[ReleasePart],
     each: impl Fn(&Channel, u64) -> Result<Option<f64>, uptack::Error>,

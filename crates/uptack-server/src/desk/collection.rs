@@ -1,5 +1,5 @@
-//! The two loops of a desk: one opens and closes queries by the clock, one collects what is closed and makes the
-//! aggregators forget what is over.
+//! The two loops of a desk. One opens and closes queries by the clock; the other collects closed queries, and has the
+//! aggregators delete the tasks of those that are over.
 //!
 //! Every step is written down before the next is taken, and every step may be repeated: a desk that was killed at any
 //! point goes on where the store says it was.
@@ -50,7 +50,7 @@ pub(crate) async fn keep_time(shared: Arc<DeskState>) {
     }
 }
 
-/// Closes and opens what is due, but opens nothing before `open_from`; false if an opening has to be repeated.
+/// Closes and opens the queries that are due, but opens none before `open_from`; false if an opening has to be repeated.
 async fn open_and_close(shared: &Arc<DeskState>, open_from: Instant) -> Result<bool> {
     close_due(shared).await?;
     let all_open = Instant::now() < open_from || open_due(shared).await?;
@@ -140,7 +140,7 @@ async fn note_failure(shared: &DeskState, query: &Query, call: &'static str, rea
     shared.store.run_for(query.name(), move |store, name| store.explain(name, &reason)).await
 }
 
-/// Closes what is over, and names the job that will collect it.
+/// Closes queries whose window is over, and names the job that will collect each.
 async fn close_due(shared: &Arc<DeskState>) -> Result<()> {
     let over = shared.now().saturating_sub(shared.config.grace.as_secs());
     for query in shared.store.run(move |store| store.closing_by(over)).await? {
@@ -151,7 +151,7 @@ async fn close_due(shared: &Arc<DeskState>) -> Result<()> {
     Ok(())
 }
 
-/// Collects what is closed and removes what is over, as far as it is due.
+/// Collects closed queries and removes the tasks of those that are over, unless they have to wait after a failure.
 async fn collect_and_remove(shared: &Arc<DeskState>, waits: &mut Waits) -> Result<()> {
     let closed = waits.due(shared.store.run(|store| store.uncollected()).await?);
     let collected = each(closed, |query| collect(shared, query)).await;
@@ -245,7 +245,7 @@ async fn remove(shared: &Arc<DeskState>, query: Query) -> Result<()> {
     shared.store.run_for(query.name(), Store::forget_tasks).await
 }
 
-/// When to try again what failed: after one second, two, four, up to five minutes.
+/// When to retry what failed: after one second, two, four, up to five minutes.
 #[derive(Default)]
 struct Waits(HashMap<String, (u32, Instant)>);
 

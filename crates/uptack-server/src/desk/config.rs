@@ -48,9 +48,9 @@ pub struct Config {
 pub enum AggregatorsConfig {
     /// Both in this process, below the desk's directory.
     Embedded {
-        /// The leader's place.
+        /// Where the leader listens.
         leader: EmbeddedAddress,
-        /// The helper's place.
+        /// Where the helper listens.
         helper: EmbeddedAddress,
     },
     /// Two servers elsewhere.
@@ -59,7 +59,7 @@ pub enum AggregatorsConfig {
         leader: Remote,
         /// The helper.
         helper: Remote,
-        /// One operator runs both all the same; the cards then say so.
+        /// One operator runs both; the cards then say so.
         one_operator: bool,
     },
 }

@@ -63,7 +63,7 @@ pub(crate) async fn operations(shared: &Arc<DeskState>) -> Router {
         .fallback(|| async { Problem::not_found("There is nothing here; see /healthz and /metrics.") })
 }
 
-/// A path, the methods that are documented for it, and what serves them.
+/// A path, the methods that are documented for it, and their handlers.
 type Route = (&'static str, &'static [&'static str], MethodRouter<Arc<DeskState>>);
 
 /// Every route. Only the cards of open queries may be read by web pages, of the origins that the operator lists.
@@ -138,7 +138,7 @@ async fn list(State(shared): SharedDesk, query: ParsedQuery<After>, headers: Hea
     Ok((cached, document("application/json", page.bytes)).into_response())
 }
 
-/// Whether the caller already has what the tag stands for.
+/// Whether the caller already has the page with this tag.
 fn names_tag(headers: &HeaderMap, tag: &HeaderValue) -> bool {
     let lines = headers.get_all(header::IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
     let mut items = lines.flat_map(|line| line.split(',')).map(str::trim);
@@ -159,7 +159,7 @@ async fn card(State(shared): SharedDesk, Path(query): Path<String>, headers: Hea
     Ok(document("application/json", queries::card(&shared, &caller, &query).await?))
 }
 
-/// What an analyst asked, page by page.
+/// The queries that an analyst asked, page by page.
 async fn own(State(shared): SharedDesk, caller: TokenHolder, query: ParsedQuery<Offset>) -> Reply {
     let Offset { from } = valid(query)?;
     Ok(json_document(&queries::page(&shared, &caller, from).await?))

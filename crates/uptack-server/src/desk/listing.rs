@@ -1,4 +1,5 @@
-//! What owners see: pages of names, and the cards. Built when something changes, and shared by all requests.
+//! The open queries as owners see them: pages of names, and the cards. Built when something changes, and shared by all
+//! requests.
 
 use axum::{body::Bytes, http::HeaderValue};
 use std::collections::BTreeMap;
@@ -14,9 +15,9 @@ pub(crate) struct Listing {
     /// The signed cards as JSON, by name.
     cards: BTreeMap<String, Bytes>,
     pages: Vec<CachedPage>,
-    /// What is served beyond the last page.
+    /// The page that is served beyond the last one.
     end: CachedPage,
-    /// What a stream begins with: an event for each query.
+    /// The beginning of every stream: an event for each query.
     events: Bytes,
 }
 
@@ -136,7 +137,7 @@ mod tests {
         }
         assert_eq!((pages, seen.len()), (3, 2 * LONGEST_PAGE + 1));
         assert!(seen.is_sorted());
-        // A name between two pages, or beyond all, leads to what comes after it.
+        // A name between two pages, or after all of them, leads to the next page.
         assert!(read(listing.page(Some("01000"))).queries.contains(&"01001".to_owned()));
         assert_eq!(read(listing.page(Some("zzz"))), Page { queries: vec![], next: None });
         assert_eq!(read(Listing::default().page(None)), Page { queries: vec![], next: None });

@@ -79,14 +79,14 @@ fn refusal(shared: &DeskState, opened: &OpeningOutcome) -> Problem {
             "This Idempotency-Key was used for another request; a new request needs a new key.",
         ),
         OpeningOutcome::OtherAnalyst => {
-            Problem::conflict("Another analyst asks this very card for this window already.")
+            Problem::conflict("Another analyst is already asking this card for this window.")
         }
         OpeningOutcome::Over(state) => {
-            let detail = format!("This very card was asked for this window before, and is {}.", state.name());
+            let detail = format!("This card was already asked for this window, and is {}.", state.name());
             problem_in(*state, StatusCode::CONFLICT, detail)
         }
         OpeningOutcome::Full => full(room_for_queries(shared)),
-        OpeningOutcome::Queries(_) => unreachable!("queries that were opened are no refusal"),
+        OpeningOutcome::Queries(_) => unreachable!("opened queries are not a refusal"),
     }
 }
 
@@ -119,7 +119,7 @@ fn opened_entry(query: &Query) -> Result<Value> {
     Ok(json!({"query": query.name(), "opens": opens, "closes": closes}))
 }
 
-/// What an analyst sends.
+/// The body of a request to open queries.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Opening {
@@ -185,7 +185,7 @@ pub(crate) async fn sign_all(shared: &DeskState, opening: Opening, analyst: &str
     signed.collect()
 }
 
-/// Fills in what is the same on every card of the series, and states the claims that then hold.
+/// Fills in the parts that all cards of the series share, and states the claims that then hold.
 async fn prepare(shared: &DeskState, opening: Opening, starts: u64) -> Result<Card> {
     check_not_filled_in(&opening.card)?;
     check_question(&opening.card)?;
@@ -246,7 +246,7 @@ fn check_size(card: &Card) -> Result<()> {
     Ok(())
 }
 
-/// What the desk writes onto every card.
+/// Writes the desk's own fields onto a card.
 pub(crate) fn fill_in(shared: &DeskState, card: &mut Card) {
     card.aggregators = Some(shared.provisioner.on_card());
     card.operators = Some(shared.provisioner.operators());

@@ -49,7 +49,7 @@ pub(crate) async fn card(shared: &DeskState, caller: &TokenHolder, name: &str) -
     Ok(serde_json::to_string(&query.signed).expect("a signed card is strings"))
 }
 
-/// What became of a query, for anybody.
+/// The state of a query, for anybody.
 pub(crate) async fn status(shared: &DeskState, name: &str) -> Answer<Value> {
     let query = find(shared, name).await?;
     let mut document = json!({

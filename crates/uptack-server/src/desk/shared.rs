@@ -1,4 +1,4 @@
-//! What all parts of a running desk share.
+//! The state that all parts of a running desk share.
 
 use axum::body::Bytes;
 use std::{ops::Range, path::PathBuf, sync::Arc};
@@ -32,19 +32,19 @@ pub(crate) struct DeskState {
     pub(crate) checking: Semaphore,
     /// Places for streams.
     pub(crate) streams: Arc<Shares>,
-    /// What owners see.
+    /// The open queries, as owners see them.
     pub(crate) listing: watch::Sender<Arc<Listing>>,
-    /// What streams are told.
+    /// Events for the streams.
     pub(crate) events: broadcast::Sender<Bytes>,
     /// Tells both loops that there may be work.
     pub(crate) wake: Notify,
     /// Becomes true once, when the desk is to stop.
     pub(crate) stopping: watch::Sender<bool>,
-    /// What the listing was made from.
+    /// The basis of the current listing.
     basis: Mutex<Option<ListingBasis>>,
 }
 
-/// What a listing was made from: as long as it holds, so does the listing.
+/// The state that a listing was made from: until it changes, the listing is up to date.
 struct ListingBasis {
     /// The store's count of changes.
     changes: u64,
@@ -86,7 +86,7 @@ impl DeskState {
         self.config.data.join("tokens")
     }
 
-    /// Brings what owners see up to date with the store and the clock, and tells the streams what is new. It costs
+    /// Brings the listing up to date with the store and the clock, and tells the streams about new queries. It costs
     /// nothing as long as nothing has changed.
     pub(crate) async fn refresh(&self) -> Result<()> {
         let mut basis = self.basis.lock().await;
@@ -119,7 +119,7 @@ impl DeskState {
     }
 }
 
-/// What a desk counts.
+/// The counters of a desk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum DeskCounter {
     /// Requests answered, by outcome.

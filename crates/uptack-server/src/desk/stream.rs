@@ -62,7 +62,7 @@ struct QueryStream {
 
 impl QueryStream {
     fn new(shared: &DeskState, place: Share) -> Self {
-        // First the events, then what is open: a query that opens in between is named twice rather than not at all.
+        // Subscribe before reading the listing: a query that opens in between is named twice rather than not at all.
         let events = shared.events.subscribe();
         let greeting = shared.listing.borrow().events().clone();
         Self { greeting: Some(greeting), events, stopping: shared.stopping.subscribe(), _place: place }

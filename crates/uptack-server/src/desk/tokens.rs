@@ -10,7 +10,7 @@ use crate::{base::logging::Throttle, error::Result};
 
 /// The analyst that a first start makes a token for.
 pub const FIRST_ANALYST: &str = "analyst";
-/// What the name of an administrator's file ends in.
+/// The ending of the name of an administrator's file.
 const ADMIN: &str = ".admin";
 /// Longest name of a person.
 const LONGEST_NAME: usize = 64;
@@ -23,7 +23,7 @@ pub(crate) struct TokenHolder {
     pub(crate) role: Role,
 }
 
-/// What a token lets its bearer do.
+/// The rights of a token's bearer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
     /// Opens queries, and cancels and reads those of its own.

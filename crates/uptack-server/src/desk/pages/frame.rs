@@ -132,7 +132,7 @@ pub(super) enum PageError {
     Page(StatusCode, String),
 }
 
-/// What a visitor asked for, or the refusal.
+/// A value for a visitor, or the refusal.
 pub(super) type PageResult<T> = Result<T, PageError>;
 
 impl PageError {

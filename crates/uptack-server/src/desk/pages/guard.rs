@@ -125,7 +125,7 @@ impl Pages {
 /// Where a browser says that a request comes from.
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// Refuses what another site sent. Browsers say where a form comes from; for one that does not, only the form's token
+/// Refuses forms that another site sent. Browsers say where a form comes from; for one that does not, only the form's token
 /// is checked. The origin of our own forms is `null` where no referrer may be sent; `Sec-Fetch-Site` tells them apart.
 pub(super) fn check_origin(headers: &HeaderMap) -> PageResult<()> {
     let site = text(headers, SEC_FETCH_SITE);
@@ -215,7 +215,7 @@ const LINK_LIFETIME: u64 = 3600;
 /// Sessions at once. Only holders of a token begin one, so this bounds memory, not an attack.
 const MOST: usize = 1000;
 
-/// Who is signed in, by the hash of what the browser shows.
+/// Who is signed in, by the hash of the cookie's value.
 #[derive(Default)]
 pub(super) struct Sessions(Mutex<HashMap<TokenHash, Session>>);
 
@@ -224,13 +224,13 @@ pub(super) struct Sessions(Mutex<HashMap<TokenHash, Session>>);
 struct Session {
     /// The token that it was begun with: the session ends when the token is removed.
     token: TokenHash,
-    /// What every form of this session carries.
+    /// The token that every form of this session carries.
     form_token: String,
     expires: u64,
 }
 
 impl Sessions {
-    /// Begins a session under a name that nobody has seen before, whatever the browser came with.
+    /// Begins a session under a fresh name; the one that the browser may have sent is ignored.
     pub(super) fn begin(&self, token: TokenHash, now: u64) -> Token {
         let (id, form_token) = (Token::generate(), Token::generate().as_str().to_owned());
         let mut sessions = lock(&self.0);
@@ -250,7 +250,7 @@ impl Sessions {
     }
 }
 
-/// Removes what has expired and, if there are still too many, the session that expires first.
+/// Removes expired sessions and, if there are still too many, the one that expires first.
 fn make_room(sessions: &mut HashMap<TokenHash, Session>, now: u64) {
     sessions.retain(|_, session| session.expires > now);
     if sessions.len() < MOST {
@@ -282,7 +282,7 @@ impl Links {
     }
 }
 
-/// The hash of what a browser shows; none if it cannot be a token.
+/// The hash of a secret that a browser sent; `None` if it cannot be a token.
 fn hash_of(shown: &str) -> Option<TokenHash> {
     Token::try_from(shown.to_owned()).ok().map(|token| token.hash())
 }

@@ -1,10 +1,11 @@
 //! The analyst's pages: the whole life of a question in a browser.
 //!
-//! They are made on the server and work without JavaScript, except for what updates by itself. They call the same
-//! functions as the interface for programs, and their numbers come from the same functions as those of the commands.
+//! They are made on the server and work without JavaScript, except for the parts that update by themselves. They call
+//! the same functions as the interface for programs, and their numbers come from the same functions as those of the
+//! commands.
 //! No page loads anything from another host, and none contains inline scripts or styles.
 //!
-//! A visitor is known by a cookie that a token was exchanged for ; [`guard`] decides who may change something.
+//! Visitors exchange a token for a cookie; [`guard`] decides who may change something.
 
 mod ask;
 mod frame;
@@ -31,7 +32,7 @@ use frame::{PageError, PageResult};
 use guard::{Links, Sessions};
 use work::WorkPool;
 
-/// What the pages keep in addition to what all parts of a desk share. All of it may be lost with the process.
+/// The state of the pages, beside the desk's own. All of it may be lost with the process.
 pub(crate) struct Pages {
     shared: Arc<DeskState>,
     /// Part of the cookies' names: browsers do not tell the ports of a host apart.
@@ -68,9 +69,9 @@ impl Pages {
 /// The path of the list of questions, the first page.
 const HOME: &str = "/pages/";
 
-/// What all handlers share.
+/// The state that all handlers share.
 type Site = State<Arc<Pages>>;
-/// What a handler returns.
+/// The result of a handler.
 type PageResponse = PageResult<Response>;
 
 const STYLE: &str = include_str!("style.css");
@@ -101,7 +102,7 @@ pub(crate) fn routes(pages: Arc<Pages>) -> Router {
         .with_state(pages)
 }
 
-/// Headers that let a browser do nothing with a page that the page does not need.
+/// Headers that forbid a browser everything that the pages do not need.
 const HEADERS: [(HeaderName, &str); 7] = [
     (
         header::CONTENT_SECURITY_POLICY,

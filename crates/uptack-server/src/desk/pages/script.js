@@ -1,7 +1,7 @@
-// What changes by itself: plans while one types, questions while they fill, clocks. Without it everything else works.
+// Keeps plans up to date while one types, questions while reports come in, and clocks. Everything else works without it.
 "use strict";
 
-// A plan is asked for when one has paused for a moment, and what was asked before is given up.
+// A plan is requested after a short pause in typing; an earlier request is given up.
 const PAUSE = 250;
 const AGAIN = 700;
 

@@ -56,7 +56,7 @@ pub(super) async fn by_link(
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
     let Some(token) = pages.links.redeem(fields.get(LINK), pages.shared.now()) else {
-        let words = "This link was used before or is too old. Sign in with your token.";
+        let words = "This link has already been used, or has expired. Sign in with your token.";
         return Ok(pages.sign_in_page(&headers, StatusCode::GONE, Some(words)));
     };
     tracing::info!("signed in by a link");

@@ -1,4 +1,4 @@
-//! What owners can have spent, as far as a desk knows.
+//! The most that owners can have spent, as far as a desk knows.
 
 use axum::extract::State;
 use maud::{Markup, html};
@@ -25,7 +25,7 @@ use crate::{
 /// Most cards that are added up, the latest first.
 const MOST: usize = 10_000;
 
-/// What it cost an owner to answer all questions to some owners, by view.
+/// The most that an owner can have spent by answering every question asked of a group, by view.
 #[derive(Default, Clone)]
 struct ClaimedCost {
     cards: u64,
@@ -56,7 +56,7 @@ fn sum(spent: Option<f64>, cost: Option<f64>) -> Option<f64> {
     Some((spent? + cost?).next_up())
 }
 
-/// What everything asked costs, and the same by the attributes that the cards read.
+/// The cost of everything that was asked, and of the questions about each set of attributes.
 struct Spending {
     all: ClaimedCost,
     populations: BTreeMap<Vec<String>, ClaimedCost>,
@@ -67,7 +67,7 @@ impl Spending {
     fn read(store: &Store, analyst: Option<&str>) -> Result<Self> {
         let mut spending = Self { all: ClaimedCost::none(), populations: BTreeMap::new() };
         let mut paid = HashSet::new();
-        // Nobody has seen what is still to be opened; what was cancelled may have been answered before.
+        // Nobody has answered a query that is not open yet; a cancelled one may have been answered before.
         let seen = |query: &Query| query.state != store::QueryState::Opening;
         for query in store.asked_by(analyst, 0, MOST)?.into_iter().filter(seen) {
             let card = query.card()?;
@@ -94,7 +94,7 @@ pub(super) async fn show(State(pages): Site, visitor: Visitor) -> PageResponse {
 fn page(whose: &str, spending: &Spending) -> Markup {
     html! {
         h1 { "Spending" }
-        p.lead { "The most that one person can have given away by answering " (whose) " questions, all of them." }
+        p.lead { "The most that one person can have given away by answering all of " (whose) " questions." }
         (panel("Everybody who follows this desk", &spending.all))
         @for (attributes, spent) in &spending.populations { (panel(&population(attributes), spent)) }
         p.help {

@@ -62,7 +62,7 @@ fn busy() -> PageError {
     PageError::busy("Too much is being computed at once. Try again in a moment, or use `uptack verify`.")
 }
 
-/// What the form sends; a file is used rather than pasted text.
+/// The submitted form. A file takes precedence over pasted text.
 #[derive(Default)]
 struct Sent {
     form_token: String,
@@ -110,7 +110,7 @@ impl Verified {
     fn of(document: &Document, key: Option<&PublicKey>) -> Result<Self, String> {
         let verifier = Verifier { desk_key: key, limit: WorkLimit::default() };
         let checks = verifier.verify(document, &Arc::new(Progress::default())).map_err(|error| error.to_string())?;
-        // It does not matter whom a false claim would trust.
+        // Whom a claim relies on is shown only if it holds.
         let holds = checks.iter().all(Check::holds);
         let card = document.card().ok().filter(|_| holds);
         let trust = card.and_then(|card| card.trust().ok()).unwrap_or_default();
@@ -122,7 +122,7 @@ impl Verified {
         html! {
             section.panel aria-label="What was found" {
                 h1 {
-                    @if failed == 0 { "This " (self.name) " states what follows from it" }
+                    @if failed == 0 { "All checks of this " (self.name) " passed" }
                     @else { (failed) " of " (self.checks.len()) " checks of this " (self.name) " fail" }
                 }
                 (scrolling_table("Checks", &self.table()))

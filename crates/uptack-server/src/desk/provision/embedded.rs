@@ -67,7 +67,7 @@ impl EmbeddedPair {
     }
 }
 
-/// What both aggregators are started with.
+/// The settings that both aggregators are started with.
 pub(super) struct PairSettings<'a> {
     desk: &'a Config,
     store: &'a Store,
@@ -154,7 +154,7 @@ impl<'a> PairSettings<'a> {
     }
 }
 
-/// Nobody is enrolled until somebody is written into it.
+/// Creates an empty list of credentials, unless there is one: at first nobody is enrolled.
 fn make_credentials(path: &Path) -> Result<()> {
     std::fs::OpenOptions::new().create(true).append(true).open(path)?;
     Ok(())

@@ -160,7 +160,7 @@ mod tests {
     use axum::{Router, http::StatusCode};
     use uptack_dap::token::Token;
 
-    /// What comes of removing a task where the server answers with this status and body.
+    /// Removes a task from a server that answers with this status and body.
     async fn removal(status: u16, body: &'static str) -> Result<()> {
         let status = StatusCode::from_u16(status).unwrap();
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();

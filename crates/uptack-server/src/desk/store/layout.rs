@@ -73,7 +73,7 @@ mod tests {
     use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
     use rusqlite::Connection;
 
-    /// What a desk of version 1 of the layout had written into its tables.
+    /// The tables of a desk with version 1 of the layout.
     const CONTENT_1: &str = "
         CREATE TABLE IF NOT EXISTS meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
         INSERT INTO meta(key, value) VALUES ('layout', '1'), ('listen', '127.0.0.1:8470');
@@ -92,7 +92,7 @@ mod tests {
         connection
     }
 
-    /// Files that a step made are out there, so that a step is changed by adding another.
+    /// Databases that these steps made are in use: a step is never changed, another one is added.
     #[test]
     fn released_steps_stay_what_they_were() {
         let digest = uptack_dap::digest::sha256(STEPS[..2].concat().as_bytes());
@@ -132,7 +132,7 @@ mod tests {
     fn a_step_that_fails_leaves_the_file_as_it_was() {
         let directory = tempfile::tempdir().unwrap();
         let connection = at_first_layout(directory.path());
-        // Something that the step will stumble over, half way through.
+        // Makes the second step fail half way through.
         connection.execute_batch("CREATE TABLE openings(mine)").unwrap();
         drop(connection);
         let before = shape(directory.path());

@@ -31,7 +31,7 @@ use layout::DATABASE;
 
 pub use layout::{STATE_FILE, back_up};
 
-/// What became of a query.
+/// The state of a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum QueryState {
     /// Durable here, not yet known to the aggregators.
@@ -102,7 +102,7 @@ impl Query {
         Card::from_json(&self.signed.card)
     }
 
-    /// The state at a moment: a query is closed from the moment on that its card names.
+    /// The state at a moment: a query counts as closed from the moment that its card names.
     pub(crate) fn state_at(&self, now: u64) -> QueryState {
         if self.state == QueryState::Open && now >= self.closes { QueryState::Closed } else { self.state }
     }

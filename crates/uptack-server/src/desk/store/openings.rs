@@ -26,7 +26,7 @@ pub(crate) struct Room {
     pub(crate) bytes: u64,
 }
 
-/// What became of a request.
+/// The outcome of a request.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum OpeningOutcome {
     /// Its queries are in the store, by name.
@@ -124,7 +124,7 @@ fn remember(connection: &Connection, request: &OpeningRequest, names: &[String],
     Ok(())
 }
 
-/// Whether what is in the store fits into the room.
+/// Whether the queries that are not over fit into the room.
 fn fits(connection: &Connection, room: Room) -> Result<bool> {
     let statement = "SELECT count(*), coalesce(sum(length(CAST(card AS BLOB))), 0) FROM queries
          WHERE state IN ('opening', 'open')";
@@ -153,19 +153,19 @@ mod tests {
         let store = Store::open(directory.path()).unwrap();
         let open = |request: &OpeningRequest, name: &str| store.open_queries(request, &[query(name)], ROOM, 5).unwrap();
         assert_eq!(open(&request("k"), "a"), opened(&["a"]));
-        // Made anew a moment later the card would be another: the first stands.
+        // A card made a moment later would differ; the first one is kept.
         assert_eq!(open(&request("k"), "b"), opened(&["a"]));
         assert!(store.query("b").unwrap().is_none());
         assert_eq!(store.opened(&request("k")).unwrap(), Some(opened(&["a"])));
         assert_eq!(open(&OpeningRequest { digest: [8; 32], ..request("k") }, "b"), OpeningOutcome::OtherRequest);
-        // Another analyst's key is another key, and the same card is still the first one's.
+        // Keys are per analyst, and the card still belongs to the analyst who asked first.
         let other = OpeningRequest { analyst: "grace".to_owned(), ..request("k") };
         let hers = Query { analyst: Some("grace".to_owned()), ..query("a") };
         assert_eq!(store.open_queries(&other, &[hers], ROOM, 5).unwrap(), OpeningOutcome::OtherAnalyst);
         drop(store);
         let store = Store::open(directory.path()).unwrap();
         assert_eq!(store.opened(&request("k")).unwrap(), Some(opened(&["a"])));
-        // Old, but its query runs; then over.
+        // An old key is kept as long as its query runs, and forgotten afterwards.
         forget(&store.lock(), 5 + 2 * REMEMBERED).unwrap();
         assert!(store.opened(&request("k")).unwrap().is_some());
         store.cancel("a", "taken back").unwrap();
@@ -188,7 +188,7 @@ mod tests {
         large.signed.card = "x".repeat(97);
         assert_eq!(store.open_queries(&request("2"), &[large], ROOM, 5).unwrap(), OpeningOutcome::Full);
         assert_eq!(store.open_queries(&request("2"), &[query("d")], ROOM, 5).unwrap(), opened(&["d"]));
-        // What is over is not opened again, and what stands beside it is not opened either.
+        // A query that is over is not opened again, nor are the others of the same request.
         store.cancel("b", "taken back").unwrap();
         let again = store.open_queries(&request("3"), &[query("e"), query("a")], ROOM, 5).unwrap();
         assert_eq!(again, OpeningOutcome::Over(QueryState::Cancelled));

@@ -1,4 +1,4 @@
-//! The question with its plan: what becomes a card.
+//! The question with its plan, from which the card is made.
 
 use uptack::{
     Progress,
@@ -12,7 +12,7 @@ use uptack_owner::{question::Question, schedule::LEAST_WINDOW, typing::Declared}
 use super::plan::{self, FieldFault, FieldResult};
 use crate::desk::pages::guard::FormFields;
 
-/// A question that owners can answer, with what the planner is asked and when answers are taken.
+/// A question that owners can answer, the request to the planner, and when answers are taken.
 pub(super) struct Draft {
     wanted: Solvable,
     question: Question,
@@ -70,7 +70,7 @@ fn question(fields: &FormFields) -> FieldResult<Question> {
     }
 }
 
-/// People answer the question in words; what only a device can evaluate would be ignored.
+/// People answer the question in words. Fields that only a device can evaluate are refused, because they would be ignored.
 fn question_of_people(fields: &FormFields) -> FieldResult<Question> {
     for name in ["predicate", "each", "values", "most_yes"] {
         if fields.given(name).is_some() {

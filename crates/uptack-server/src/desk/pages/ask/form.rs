@@ -1,11 +1,11 @@
-//! The form: what the planner is asked, and the question.
+//! The form: the request to the planner, and the question.
 
 use maud::{Markup, html};
 
 use super::plan::FieldFault;
 use crate::desk::pages::guard::FormFields;
 
-/// Every field: first what the planner is asked, then the question.
+/// Every field: first those of the plan, then those of the question.
 pub(super) const NAMES: [&str; 18] = [
     "owners",
     "yes",
@@ -93,7 +93,7 @@ const WHEN: [FormField; 2] = [
 ];
 
 const TRUST: [(&str, &str); 3] = [
-    ("one-aggregator", "One honest aggregator, whoever else is not"),
+    ("one-aggregator", "One honest aggregator, even if nobody else is honest"),
     ("owners-and-noise", "One honest aggregator and the owners"),
     ("owners", "The owners' coins alone, no noise"),
 ];
@@ -120,12 +120,12 @@ pub(super) fn page(fields: &FormFields, fault: Option<&FieldFault>, plan: &Marku
     }
 }
 
-/// What is wrong, with a link to the field.
+/// The fault in words, with a link to the field.
 pub(super) fn fault_words(fault: &FieldFault) -> Markup {
     html! { a href=(format!("#{}", fault.field)) { (label(fault.field)) } ": " (fault.words) }
 }
 
-/// What people read above a field.
+/// The label above a field.
 pub(super) fn label(name: &str) -> &'static str {
     let mut inputs = MAIN.iter().chain(&MORE).chain([&QUESTION, &PREDICATE]).chain(&BALLOT).chain(&WHEN);
     match name {

@@ -103,7 +103,7 @@ fn open_form(visitor: &Visitor, fields: &FormFields, opening: &str) -> Markup {
     }
 }
 
-/// Opens what was shown, by the function that serves programs, if the error that was asked for can be had.
+/// Opens the card that was previewed, by the function that serves programs, if the wanted error can be attained.
 pub(super) async fn open(State(pages): Site, SubmittedForm { visitor, fields }: SubmittedForm) -> PageResponse {
     pages.check_error(&FormFields::parse(fields.get("asked").as_bytes())).await?;
     let opening = fields.get("opening").as_bytes();
@@ -128,7 +128,7 @@ impl Pages {
         Arc::unwrap_or_clone(made.ok_or_else(busy)?).map_err(PageError::input)
     }
 
-    /// Refuses an error that the plan of these fields cannot have, in the words of the plan's panel.
+    /// Refuses an error that no plan of these fields can attain, in the words of the plan's panel.
     async fn check_error(&self, fields: &FormFields) -> PageResult<()> {
         if fields.given("error").is_none() {
             return Ok(());
@@ -147,7 +147,7 @@ impl Pages {
         card
     }
 
-    /// The plan of a form as it is, or what is missing for one.
+    /// The plan that follows from the form as it is, or the first field that is at fault.
     async fn plan_panel(&self, fields: &FormFields, patience: Duration) -> (StatusCode, Markup) {
         let wanted = match plan::read(fields) {
             Ok(wanted) => wanted,
@@ -155,7 +155,10 @@ impl Pages {
         };
         match self.plan(wanted, patience).await {
             Computed::Done(planned) => (StatusCode::OK, plan_view::planned(&planned, fields)),
-            Computed::Later => (StatusCode::ACCEPTED, plan_view::waiting("This plan takes longer; it goes on.")),
+            Computed::Later => (
+                StatusCode::ACCEPTED,
+                plan_view::waiting("This plan takes longer than most; it is still being computed."),
+            ),
             Computed::Busy => {
                 (StatusCode::ACCEPTED, plan_view::waiting("Others are planning; this one waits for its turn."))
             }
@@ -167,7 +170,7 @@ fn busy() -> PageError {
     PageError::busy("Too much is being computed at once. Try again in a moment, or plan with `uptack plan`.")
 }
 
-/// An error with what would help.
+/// An error with its hint.
 fn error_words(error: uptack::Error) -> String {
     error.hint().map_or(error.to_string(), |hint| format!("{error}. {hint}"))
 }

@@ -16,14 +16,14 @@ use crate::desk::pages::{
     work::{Computations, Computed},
 };
 
-/// What is wrong with a field of the form.
+/// A field of the form that is at fault, and why.
 #[derive(Debug)]
 pub(super) struct FieldFault {
     pub(super) field: &'static str,
     pub(super) words: String,
 }
 
-/// The value of a field, or what is wrong with it.
+/// The value of a field, or its fault.
 pub(super) type FieldResult<T> = Result<T, FieldFault>;
 
 impl FieldFault {
@@ -49,7 +49,7 @@ impl From<PlanError> for FieldFault {
     }
 }
 
-/// What the planner is asked, from the fields of the form.
+/// Reads the request to the planner from the fields of the form.
 pub(super) fn read(fields: &FormFields) -> FieldResult<Solvable> {
     let mut wanted = Wanted {
         owners: number(fields, "owners", count)?,
@@ -57,7 +57,7 @@ pub(super) fn read(fields: &FormFields) -> FieldResult<Solvable> {
         error: positive(fields, "error")?,
         ..Wanted::new(Purpose::Asking, (0, 0))
     };
-    // First of all: the other fields may still be empty when too few of these three are filled in.
+    // Before the other fields are read: they may still be empty while fewer than two of these are filled in.
     wanted.unknown()?;
     wanted.yes = yes(fields)?;
     wanted.minimum_batch = number(fields, "minimum_batch", count)?;
@@ -130,10 +130,10 @@ pub(in crate::desk::pages) struct Plans {
 pub(super) enum PlanOutcome {
     Plan {
         solved: Box<Solved>,
-        /// What it gives away, in sentences.
+        /// Its guarantees, in sentences.
         statement: String,
     },
-    /// Why there is no plan, and what request would have one.
+    /// Why there is no plan, and which request would have one.
     Impossible(String),
 }
 

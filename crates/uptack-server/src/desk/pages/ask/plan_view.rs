@@ -61,7 +61,7 @@ fn plain_words(statement: &str) -> Markup {
     }
 }
 
-/// What was solved for, the error, and the mechanism.
+/// The quantity that was solved for, the error, and the mechanism.
 fn headline(solved: &Solved) -> Markup {
     let best = &solved.plan.best;
     html! {
@@ -118,12 +118,12 @@ fn badge(is_planned: bool) -> Markup {
     html! { @if is_planned { span.badge { "the plan" } } }
 }
 
-/// What the guarantee is if fewer owners are honest.
+/// The guarantee if fewer owners are honest.
 fn honesty(solved: &Solved) -> Markup {
     html! {
         h3 { "If fewer are honest" }
         @if solved.plan.trust == Trust::OneAggregator {
-            p { "What is published rests on no other owner: with 90, 75 or 50 % of them honest ε stays "
+            p { "The published count relies on no other owner: if 90, 75 or 50 % of them are honest, ε is still "
                 (display::claim(solved.plan.epsilon())) "." }
         } @else {
             (robustness_table(solved))
@@ -146,11 +146,11 @@ fn robustness_table(solved: &Solved) -> Markup {
     }
 }
 
-/// What a bound costs that holds even if nobody is honest.
+/// The cost of a bound that holds even if nobody is honest.
 fn tradeoff(solved: &Solved) -> Markup {
     html! {
         @if !solved.plan.tradeoff.is_empty() {
-            h3 { "What protection costs that needs nobody's honesty" }
+            h3 { "The cost of protection that relies on nobody" }
             (scrolling_table("Linked ε against the error", &tradeoff_table(solved)))
         }
     }

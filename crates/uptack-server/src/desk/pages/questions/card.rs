@@ -1,4 +1,4 @@
-//! A card in plain words: what is asked, and what each party can learn.
+//! A card in plain words: the question, and the most that each party can learn.
 
 use maud::{Markup, html};
 use uptack::{
@@ -9,7 +9,7 @@ use uptack::{
 use super::progress::{day_and_time, span};
 use crate::desk::pages::frame::{scrolling_table, table_head};
 
-/// What an owner sees of a card, without its integers.
+/// A card as an owner sees it, without its integers.
 pub(in crate::desk::pages) fn describe(card: &Card) -> Markup {
     html! {
         (claims(card))
@@ -24,8 +24,8 @@ fn claims(card: &Card) -> Markup {
         h3 { "What anybody can learn about one person" }
         (scrolling_table("Claims by who is honest", &claims_table(card)))
         p.help {
-            "A guess is right half of the time without any answer: the last column is for somebody who takes yes and no to \
-             be equally likely, and for the best guess that what is seen allows."
+            "Without any answer, a guess is right half of the time. The last column is for the best guess of somebody who \
+             takes yes and no to be equally likely before seeing anything."
         }
     }
 }
@@ -87,7 +87,7 @@ fn owners(card: &Card) -> Markup {
     html! {
         dt { "Owners" }
         dd { (grouped(card.owners)) " expected; nothing is released below " (grouped(card.minimum_batch)) ", of whom "
-            (display::percent(card.honest.to_f64(), 2, Rounding::Up)) " are counted on" }
+            (display::percent(card.honest.to_f64(), 2, Rounding::Up)) " are assumed to be honest" }
     }
 }
 
@@ -127,17 +127,17 @@ fn parties(card: &Card) -> Markup {
     html! {
         @if let Some(aggregators) = &card.aggregators {
             dt { "Aggregators" }
-            dd { (aggregators.leader) " and " (aggregators.helper) (hands(card.operators)) }
+            dd { (aggregators.leader) " and " (aggregators.helper) (operators_words(card.operators)) }
         }
         @if let Some(enrolment) = card.enrolment { dt { "Who may answer" } dd { (who_may_answer(enrolment)) } }
         @if let Some(signer) = &card.signer { dt { "Signed by" } dd { code.long { (signer) } } }
     }
 }
 
-fn hands(operators: Option<Operators>) -> &'static str {
+fn operators_words(operators: Option<Operators>) -> &'static str {
     match operators {
-        Some(Operators::Two) => ", in two hands",
-        Some(Operators::One) | None => ", in one hand: its operator can see every answer",
+        Some(Operators::Two) => ", run by two operators",
+        Some(Operators::One) | None => ", run by one operator, who can see every answer",
     }
 }
 

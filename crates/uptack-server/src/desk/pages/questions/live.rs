@@ -1,4 +1,5 @@
-//! What changes by itself, as server-sent events: one for each change, made from the same parts as the pages.
+//! Parts of pages that change by themselves, as server-sent events: one for each change, made from the same parts as the
+//! pages.
 
 use axum::{
     body::Bytes,
@@ -135,7 +136,7 @@ impl QuestionStream {
         now.is_ok_and(|now| now != asked)
     }
 
-    /// What the browser does not show yet.
+    /// The changes that the browser does not show yet.
     async fn changes(&mut self, visitor: &Visitor) -> PageChanges {
         let mut changes = PageChanges::default();
         for name in &self.names {
@@ -147,7 +148,7 @@ impl QuestionStream {
     }
 }
 
-/// What the browser shows.
+/// The state that the browser shows.
 #[derive(Default)]
 struct BrowserState {
     /// Parts, by their elements.
@@ -157,7 +158,7 @@ struct BrowserState {
 }
 
 impl BrowserState {
-    /// Brings a question up to date, and adds what is new to the changes.
+    /// Brings a question up to date, and adds its new parts to the changes.
     fn update(&mut self, fill: &QuestionProgress, changes: &mut PageChanges) {
         let phase = (fill.state, fill.is_collected);
         let before = self.phases.insert(fill.query.clone(), phase);

@@ -73,7 +73,7 @@ fn live_path(rows: &[AskedQuestion], asked: u64) -> String {
     format!("/pages/live?names={}&asked={asked}", live.join(","))
 }
 
-/// What the form asks for.
+/// The questions that the search form asks for.
 struct QuestionFilter {
     /// Whose questions; everybody's for an administrator.
     analyst: Option<String>,
@@ -83,7 +83,7 @@ struct QuestionFilter {
     now: u64,
 }
 
-/// What a search found, the latest first, and how many questions there are in all.
+/// The questions that match, the latest first, and how many there are in all.
 struct MatchingQuestions {
     questions: Vec<(Query, Card)>,
     asked: u64,
@@ -123,7 +123,7 @@ impl Pages {
     async fn rows(&self, questions: impl Iterator<Item = (Query, Card)>) -> Vec<AskedQuestion> {
         let mut rows = Vec::new();
         for (query, card) in questions {
-            // What cannot be estimated is shown without an estimate; its own page says why.
+            // If estimation fails, the row has no estimate; the question's own page says why.
             let outcome = self.released(&query).await.ok().flatten();
             rows.push(self.asked(query, card, outcome).await);
         }
@@ -149,9 +149,9 @@ fn list(fields: &FormFields, rows: &[AskedQuestion], next: Option<usize>) -> Mar
 fn empty_list(fields: &FormFields) -> Markup {
     html! {
         @if fields.is_empty() {
-            p.empty { "Nothing was asked yet. " a href="/pages/ask" { "Plan a question" } " and see its error before it is asked." }
+            p.empty { "Nothing has been asked yet. " a href="/pages/ask" { "Plan a question" } " and see its error before it is asked." }
         } @else {
-            p.empty { "No question is like that. " a href=(HOME) { "Show all" } }
+            p.empty { "No question matches. " a href=(HOME) { "Show all" } }
         }
     }
 }

@@ -1,4 +1,4 @@
-//! How far a question is: its state, the reports so far, the time left.
+//! The progress of a question: its state, the reports so far, the time left.
 
 use maud::{Markup, html};
 use std::{
@@ -33,7 +33,7 @@ struct ReportCount {
 }
 
 impl ReportCounts {
-    /// What the leader said a moment ago, if it was asked.
+    /// The leader's count of a moment ago, if it was asked.
     fn fresh(&self, query: &str) -> Option<Option<u64>> {
         lock(&self.0).get(query).filter(|count| count.taken.elapsed() < FRESH).map(|count| count.reports)
     }
@@ -45,7 +45,7 @@ impl ReportCounts {
     }
 }
 
-/// How far a question is at a moment.
+/// The progress of a question at a moment.
 #[derive(Debug, Clone)]
 pub(super) struct QuestionProgress {
     pub(super) query: String,

@@ -1,4 +1,4 @@
-//! One question: how far it is, what came out, what its card says.
+//! The page of one question: its progress, its result and its card.
 
 use axum::{
     extract::{Path, State},
@@ -33,7 +33,7 @@ pub(super) struct AskedQuestion {
     pub(super) query: Query,
     pub(super) card: Card,
     pub(super) fill: QuestionProgress,
-    /// What came out, if it is released.
+    /// The result, if it is released.
     pub(super) outcome: Option<Arc<EstimatedRecord>>,
 }
 
@@ -56,7 +56,7 @@ fn path(name: &str) -> String {
     format!("/pages/questions/{name}")
 }
 
-/// Leads to the page of a question.
+/// Redirects to the page of a question.
 pub(in crate::desk::pages) fn redirect(name: &str) -> Response {
     Redirect::to(&path(name)).into_response()
 }
@@ -83,7 +83,7 @@ type QueryName = Path<String>;
 /// All that the page shows.
 struct QuestionPage {
     asked: AskedQuestion,
-    /// The released ones of its series, by number.
+    /// The released results of its series, by number.
     series: Vec<(u64, Arc<EstimatedRecord>)>,
     /// The key of this desk.
     signer: PublicKey,
@@ -100,7 +100,7 @@ pub(super) async fn show(State(pages): Site, Path(name): QueryName, visitor: Vis
     Ok(frame::page(&title, Tab::Questions, &visitor, shown.page(&visitor)))
 }
 
-/// Releases the result: what was collected is shown from then on, and can no longer be cancelled.
+/// Releases the result: from then on it is shown, and the question can no longer be cancelled.
 pub(super) async fn release(State(pages): Site, Path(name): QueryName, form: SubmittedForm) -> PageResponse {
     queries::result(&pages.shared, &form.visitor.caller, &name).await?;
     Ok(redirect(&name))
@@ -201,7 +201,7 @@ impl QuestionPage {
         }
     }
 
-    /// What people need to answer. It does not contain the address of this desk, which may be another one for them.
+    /// How people answer. The desk's address is left for the analyst to fill in: it may differ for the people asked.
     fn how_people_answer(&self) -> Markup {
         let name = self.asked.query.name();
         html! {
@@ -233,8 +233,8 @@ impl QuestionPage {
             @if !self.asked.is_over() {
                 details.panel.danger {
                     summary { "Cancel this question" }
-                    p { "Nothing will be released, and the aggregators delete what they have. Owners who answered have paid \
-                         for it all the same." }
+                    p { "Nothing will be released, and the aggregators delete what they have. Answers already given \
+                         still count against their owners' budgets." }
                     form method="post" action=(self.path("cancel")) {
                         (frame::form_token(visitor))
                         button.danger type="submit" { "Cancel it for good" }
@@ -253,7 +253,7 @@ impl QuestionPage {
                     a.button href=(self.path("estimates")) { "Estimates (CSV)" }
                     a.button href=(self.path("card")) { "Signed card (JSON)" }
                 }
-                p { "Anybody who has the record can compute all of it again, without this desk:" }
+                p { "Anybody who has the record can recompute all of it without this desk:" }
                 pre tabindex="0" { code { "uptack verify record.json --desk-key " (self.signer) } }
             }
         }

@@ -28,7 +28,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 #[derive(Default)]
 pub(in crate::desk::pages) struct EstimatedRecords(Computations<std::result::Result<Arc<EstimatedRecord>, String>>);
 
-/// A record with what follows from it.
+/// A record with its estimates.
 pub(super) struct EstimatedRecord {
     /// The record with its estimates, as `uptack verify` takes it.
     pub(super) record: Record,
@@ -36,7 +36,7 @@ pub(super) struct EstimatedRecord {
     pub(super) questions: Vec<QuestionEstimate>,
 }
 
-/// What is known of one question.
+/// The estimate of one question.
 pub(super) struct QuestionEstimate {
     pub(super) name: Option<String>,
     pub(super) estimate: f64,
@@ -164,7 +164,7 @@ fn error_parts(one: &QuestionEstimate) -> Markup {
             (table_head(&["Part", "sd", "share of the variance"]))
             tbody { @for (name, sd) in parts { (error_part(name, sd, variance)) } }
         }
-        p.help { "Squares of standard deviations add up: to that of " (display::nearest(one.sd)) "." }
+        p.help { "The squares of these standard deviations add up to the square of " (display::nearest(one.sd)) "." }
     }
 }
 
@@ -241,7 +241,7 @@ fn intervals(points: &[(f64, &QuestionEstimate)]) -> Vec<(f64, f64, f64)> {
     points.iter().map(|(number, one)| (*number, one.low, one.high)).collect()
 }
 
-/// What is known of one question, by the number in the series.
+/// The estimates of one question, by the number in the series.
 fn question_points(outcomes: &[(u64, Arc<EstimatedRecord>)], index: usize) -> Vec<(f64, &QuestionEstimate)> {
     let known = outcomes.iter().filter_map(|(number, outcome)| Some((*number as f64, outcome.questions.get(index)?)));
     known.collect()
@@ -280,7 +280,7 @@ struct IntervalScale {
 }
 
 impl IntervalScale {
-    /// Zero and the interval, with some space behind it.
+    /// Zero and the interval, with some space to its right.
     fn around(low: f64, high: f64) -> Self {
         let first = low.min(0.0);
         Self { first, last: (high + 0.12 * (high - first)).max(first + 1.0) }
