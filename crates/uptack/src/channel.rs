@@ -1,17 +1,21 @@
 //! What a mechanism is: for each truth a law over the cells.
 
-mod exact;
-
 use std::cmp::Ordering;
 
 use num_rational::BigRational;
+use num_traits::{One, Zero};
 use serde::{Deserialize, Serialize};
 
+use crate::display::separated;
 use crate::error::{Error, Result};
+use crate::fraction::Fraction;
+use crate::law::{Law, ratio_order};
 use crate::linear;
 use crate::noise::NoiseLaw;
 pub use crate::output::Output;
+use crate::output::shortened;
 use crate::probability::Probability;
+use crate::truth::{PerTruth, Truth};
 
 /// More cells than any sensible mechanism has, and few enough that everything computed from a channel stays quick.
 pub const MOST_CELLS: usize = 64;
@@ -20,16 +24,36 @@ pub const MOST_ANSWERS: usize = 26;
 
 /// The tuple of outputs that one owner writes, and how likely it is under each truth.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "RawCell", into = "RawCell")]
 pub struct Cell {
+    outputs: Vec<Output>,
+    probability: PerTruth<Probability>,
+}
+
+/// A cell as documents have it.
+#[derive(Serialize, Deserialize)]
+struct RawCell {
     outputs: Vec<Output>,
     yes: Probability,
     no: Probability,
 }
 
+impl From<RawCell> for Cell {
+    fn from(RawCell { outputs, yes, no }: RawCell) -> Self {
+        Self::new(outputs, yes, no)
+    }
+}
+
+impl From<Cell> for RawCell {
+    fn from(Cell { outputs, probability: PerTruth { yes, no } }: Cell) -> Self {
+        Self { outputs, yes, no }
+    }
+}
+
 impl Cell {
     /// A cell with its probability under the truth *yes* and under the truth *no*.
     pub fn new(outputs: Vec<Output>, yes: Probability, no: Probability) -> Self {
-        Self { outputs, yes, no }
+        Self { outputs, probability: PerTruth { yes, no } }
     }
 
     /// One output for each answer.
@@ -37,14 +61,19 @@ impl Cell {
         &self.outputs
     }
 
+    /// Its probability under each truth.
+    pub fn probability(&self) -> PerTruth<Probability> {
+        self.probability
+    }
+
     /// Its probability for an owner whose truth is *yes*.
     pub fn yes(&self) -> Probability {
-        self.yes
+        self.probability.yes
     }
 
     /// Its probability for an owner whose truth is *no*.
     pub fn no(&self) -> Probability {
-        self.no
+        self.probability.no
     }
 
     /// The outputs side by side, as in `132`.
@@ -64,7 +93,7 @@ impl Cell {
 
     /// Whether owners of either truth ever give it.
     pub(crate) fn is_possible(&self) -> bool {
-        self.yes != Probability::ZERO || self.no != Probability::ZERO
+        self.yes() != Probability::ZERO || self.no() != Probability::ZERO
     }
 }
 
@@ -73,18 +102,13 @@ pub(crate) fn name_of(outputs: &[Output]) -> String {
     outputs.iter().map(|output| output.symbol()).collect()
 }
 
-/// [`Cell::yes`] or [`Cell::no`]: one of the two laws.
-pub(crate) type Law = fn(&Cell) -> Probability;
-
 /// Cells with the same likelihood ratio, in integers: seeing one of them says what seeing another says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Class {
     /// Indices into [`Channel::cells`].
     pub cells: Vec<usize>,
-    /// The class's probability under *yes*.
-    pub yes: Probability,
-    /// The class's probability under *no*.
-    pub no: Probability,
+    /// The class's probability under each truth.
+    pub probability: PerTruth<Probability>,
 }
 
 /// A visible count: how many owners gave `output` as their answer number `answer`.
@@ -109,26 +133,7 @@ pub fn answer_name(answer: usize) -> char {
 }
 
 /// What one owner adds to the published sum: the probability of a one, by truth.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SummedBit {
-    /// If the truth is *yes*.
-    pub yes: Probability,
-    /// If it is *no*.
-    pub no: Probability,
-}
-
-impl SummedBit {
-    /// By how much a *yes* raises the expected sum: p − q, exact before it is rounded.
-    pub fn difference(self) -> f64 {
-        (self.yes.numerator() as i128 - self.no.numerator() as i128) as f64 / Probability::ONE.numerator() as f64
-    }
-
-    /// The variance of the sum over a crowd, before noise.
-    pub fn variance(self, owners: f64, yes: f64) -> f64 {
-        let one = |law: Probability| law.to_f64() * law.complement().to_f64();
-        yes * one(self.yes) + (owners - yes) * one(self.no)
-    }
-}
+pub type SummedBit = PerTruth<Probability>;
 
 /// For each truth a law over the cells: the whole of a mechanism, as data.
 ///
@@ -172,8 +177,8 @@ impl Channel {
     /// A channel from its cells; `answers` lists the outputs that each answer may have, in the order of its tallies.
     pub fn new(answers: Vec<Vec<Output>>, cells: Vec<Cell>) -> Result<Self> {
         check_shape(&answers, &cells)?;
-        check_sum(&cells, "yes", Cell::yes)?;
-        check_sum(&cells, "no", Cell::no)?;
+        law_of(&cells, Truth::Yes)?;
+        law_of(&cells, Truth::No)?;
         let mut channel = Self { answers, cells, noise: None, determined: false };
         channel.determined = linear::has_full_column_rank(&channel.matrix_of_possible_cells());
         Ok(channel)
@@ -233,8 +238,7 @@ impl Channel {
         if !outputs.contains(&Output::ONE) {
             return None;
         }
-        let (yes, no) = self.bin_law(Bin { answer: 0, output: Output::ONE });
-        Some(SummedBit { yes, no })
+        Some(self.bin_law(Bin { answer: 0, output: Output::ONE }))
     }
 
     /// The outputs of each answer.
@@ -309,23 +313,22 @@ impl Channel {
     }
 
     fn class(&self, cells: &[usize]) -> Class {
-        let (yes, no) = sums(cells.iter().map(|&cell| &self.cells[cell]));
-        Class { cells: cells.to_vec(), yes, no }
+        Class { cells: cells.to_vec(), probability: sum(cells.iter().map(|&cell| &self.cells[cell])) }
     }
 
     /// The probability of a bin under each truth.
-    pub fn bin_law(&self, bin: Bin) -> (Probability, Probability) {
-        sums(self.cells.iter().filter(|cell| cell.is_in(bin)))
+    pub fn bin_law(&self, bin: Bin) -> PerTruth<Probability> {
+        sum(self.cells.iter().filter(|cell| cell.is_in(bin)))
     }
 
     fn compare_ratios(&self, a: usize, b: usize) -> Ordering {
-        let (a, b) = (&self.cells[a], &self.cells[b]);
-        // The product overflows only if both factors are one, and is then the largest that there is.
-        let product = |x: Probability, y: Probability| x.numerator().checked_mul(y.numerator());
-        match (product(a.yes, b.no), product(b.yes, a.no)) {
-            (Some(left), Some(right)) => left.cmp(&right),
-            (left, right) => left.is_none().cmp(&right.is_none()),
-        }
+        let numerators = |cell: usize| self.cells[cell].probability.numerators();
+        ratio_order(&numerators(a), &numerators(b))
+    }
+
+    /// The law over the cells under each truth.
+    pub fn laws(&self) -> PerTruth<Law> {
+        PerTruth::each(|truth| law_of(&self.cells, truth).expect("checked when the channel was made"))
     }
 
     /// [`matrix`](Self::matrix) without the columns of impossible cells.
@@ -381,25 +384,84 @@ fn check_outputs(cell: &Cell, answers: &[Vec<Output>]) -> Result<()> {
     Ok(())
 }
 
-/// The probabilities of several cells together under *yes* and under *no*, neither of which ever exceeds one.
-fn sums<'a>(cells: impl Iterator<Item = &'a Cell>) -> (Probability, Probability) {
-    let add = |sum: Probability, part| sum.checked_add(part).unwrap_or(Probability::ONE);
-    cells.fold((Probability::ZERO, Probability::ZERO), |(yes, no), cell| (add(yes, cell.yes), add(no, cell.no)))
+/// The probabilities of several cells together.
+fn sum<'a>(cells: impl Iterator<Item = &'a Cell>) -> PerTruth<Probability> {
+    let none = PerTruth { yes: Probability::ZERO, no: Probability::ZERO };
+    cells.fold(none, |sum, cell| sum.plus(cell.probability))
 }
 
-fn check_sum(cells: &[Cell], truth: &str, law: Law) -> Result<()> {
-    let sum: u128 = cells.iter().map(|cell| law(cell).numerator()).sum();
-    let one = Probability::ONE.numerator();
-    match sum.cmp(&one) {
-        Ordering::Equal => Ok(()),
-        Ordering::Less => Err(off_by(truth, "little", one - sum)),
-        Ordering::Greater => Err(off_by(truth, "much", sum - one)),
+/// The law over the cells under one truth; refused if it does not sum to one.
+fn law_of(cells: &[Cell], truth: Truth) -> Result<Law> {
+    let name = PerTruth { yes: "yes", no: "no" }[truth];
+    Law::new(name, cells.iter().map(|cell| cell.probability[truth]).collect())
+}
+
+/// A cell with its probability under *yes* and under *no*, before they are rounded.
+type ExactCell = (Vec<Output>, Fraction, Fraction);
+
+impl Channel {
+    /// A channel from exact fractions. Each is rounded once; the most likely cell of each law takes the remainder.
+    pub fn from_fractions(cells: Vec<(Vec<Output>, Fraction, Fraction)>) -> Result<Self> {
+        let yes = round_law("yes", &cells, |(_, yes, _)| yes)?;
+        let no = round_law("no", &cells, |(.., no)| no)?;
+        let rounded = cells.into_iter().zip(yes.probabilities().iter().zip(no.probabilities()));
+        Self::from_cells(rounded.map(|((outputs, ..), (&yes, &no))| Cell::new(outputs, yes, no)).collect())
+    }
+
+    /// A channel from text: `11=0.3:0.45, 12=0.4:0.1, 22=0.3:0.45` gives each cell its two probabilities, yes first.
+    pub fn parse_cells(text: &str) -> Result<Self> {
+        let cells = text.split(',').map(parse_cell).collect::<Result<_>>()?;
+        Self::from_fractions(cells)
+    }
+
+    /// This channel as text that [`Channel::parse_cells`] reads back with the identical integers.
+    pub fn to_cells_text(&self) -> String {
+        let cell = |cell: &Cell| {
+            let PerTruth { yes, no } = cell.probability.map(Fraction::from_probability);
+            format!("{}={yes}:{no}", cell.name())
+        };
+        separated(self.cells.iter().map(cell), ", ")
     }
 }
 
-fn off_by(truth: &str, way: &str, numerator: u128) -> Error {
-    let amount = numerator as f64 / Probability::ONE.numerator() as f64;
-    Error::law(format!("law({truth}) does not sum to 1: {amount} too {way}"))
+/// Rounds a law of exact fractions.
+fn round_law(truth: &str, cells: &[ExactCell], part: fn(&ExactCell) -> &Fraction) -> Result<Law> {
+    let parts: Vec<&Fraction> = cells.iter().map(part).collect();
+    Law::from_fractions(&parts).ok_or_else(|| {
+        let sum = parts.iter().map(|part| part.exact().clone()).sum();
+        not_one(truth, cells, &sum)
+    })
+}
+
+fn not_one(truth: &str, cells: &[ExactCell], sum: &BigRational) -> Error {
+    let names = separated(cells.iter().map(|(outputs, ..)| name_of(outputs)), ", ");
+    let excess = sum - BigRational::one();
+    let way = if excess > BigRational::zero() { "much" } else { "little" };
+    Error::law(format!(
+        "law({truth}) over the cells {names} sums to {}, {} too {way}",
+        linear::to_f64(sum),
+        linear::to_f64(&excess).abs()
+    ))
+    .with_hint("write thirds and the like as fractions (1/3), so that they sum exactly")
+}
+
+fn parse_cell(text: &str) -> Result<ExactCell> {
+    let malformed = || malformed_cell(text.trim());
+    let (name, laws) = text.trim().split_once('=').ok_or_else(malformed)?;
+    let (yes, no) = laws.split_once(':').ok_or_else(malformed)?;
+    let name = name.trim().replace("bottom", "⊥");
+    let outputs = name.chars().map(Output::new).collect::<Result<Vec<_>>>()?;
+    if outputs.is_empty() {
+        return Err(malformed());
+    }
+    let probability =
+        |text: &str, truth: &str| text.parse::<Fraction>().map_err(|error| error.at(format!("cell {name}, {truth}")));
+    Ok((outputs, probability(yes, "yes")?, probability(no, "no")?))
+}
+
+fn malformed_cell(text: &str) -> Error {
+    Error::syntax(format!("`{}` is not a cell with its laws", shortened(text)))
+        .with_hint("a cell is written 12=0.4:0.1: its outputs, its probability for yes, and for no")
 }
 
 #[cfg(test)]

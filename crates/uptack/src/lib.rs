@@ -31,6 +31,7 @@ pub mod display;
 mod error;
 pub mod estimate;
 mod fraction;
+mod law;
 mod linear;
 pub mod mechanism;
 mod noise;
@@ -54,6 +55,7 @@ pub use channel::{Bin, Cell, Channel, Class, MOST_ANSWERS, MOST_CELLS, Output, S
 pub use coins::{Coins, DeviceCoins, OsCoins, SeededCoins, Unpredictable};
 pub use error::{Error, Result};
 pub use fraction::Fraction;
+pub use law::{Law, Thresholds};
 pub use mechanism::Mechanism;
 pub use noise::{DiscreteLaplace, NoiseLaw, Scale};
 pub use packed::{PackedCells, Truths};

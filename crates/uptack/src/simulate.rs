@@ -5,18 +5,17 @@
 //! call per owner. If the aggregators add noise, both of them do so in every trial. Each trial has a stream of coins of its
 //! own, so that results do not depend on the number of threads.
 
-use crate::channel::{Cell, Channel, Law};
+use crate::channel::Channel;
 use crate::coins::SeededCoins;
 use crate::error::{Error, Result};
 use crate::estimate::{Acceptance, Confidence, Estimator, IntervalKind, Observation};
 use crate::numeric::binomial_draw;
 use crate::packed::Truths;
 use crate::parallel::{self, cores};
-use crate::probability::Probability;
 use crate::progress::Progress;
 use crate::sampler::Sampler;
 use crate::tally::LARGEST_COUNT;
-use crate::truth::Truth;
+use crate::truth::{PerTruth, Truth};
 
 /// What to simulate.
 #[derive(Clone, Copy, Debug)]
@@ -140,19 +139,16 @@ impl Draw {
 }
 
 /// For each truth, the probability of each cell given that it is none of the cells before it.
-struct CountLaws {
-    yes: Vec<f64>,
-    no: Vec<f64>,
-}
+struct CountLaws(PerTruth<Vec<f64>>);
 
 impl CountLaws {
     fn new(channel: &Channel) -> Self {
-        Self { yes: conditional(channel, Cell::yes), no: conditional(channel, Cell::no) }
+        Self(channel.laws().map(|law| law.given_none_before()))
     }
 
     fn draw(&self, owners: u64, yes: u64, coins: &mut SeededCoins) -> Vec<u64> {
-        let mut counts = vec![0; self.yes.len()];
-        for (law, crowd) in [(&self.yes, yes), (&self.no, owners - yes)] {
+        let mut counts = vec![0; self.0.yes.len()];
+        for (law, crowd) in [(&self.0.yes, yes), (&self.0.no, owners - yes)] {
             let mut left = crowd;
             for (count, &share) in counts.iter_mut().zip(law) {
                 let drawn = binomial_draw::draw(left, share, || coins.uniform());
@@ -162,17 +158,6 @@ impl CountLaws {
         }
         counts
     }
-}
-
-fn conditional(channel: &Channel, law: Law) -> Vec<f64> {
-    let mut left = Probability::ONE.numerator();
-    let share = |cell: &Cell| {
-        let part = law(cell).numerator();
-        let share = if left == 0 { 0.0 } else { part as f64 / left as f64 };
-        left -= part;
-        share
-    };
-    channel.cells().iter().map(share).collect()
 }
 
 struct Run {

@@ -153,13 +153,13 @@ fn all_but_likeliest(classes: &[Class]) -> Vec<usize> {
 
 impl From<&uptack::Class> for Class {
     fn from(class: &uptack::Class) -> Self {
-        let difference = class.yes.numerator() as i128 - class.no.numerator() as i128;
+        let difference = class.probability.yes.numerator() as i128 - class.probability.no.numerator() as i128;
         Self {
-            p: class.yes.to_f64(),
-            q: class.no.to_f64(),
+            p: class.probability.yes.to_f64(),
+            q: class.probability.no.to_f64(),
             difference: difference as f64 / Probability::ONE.numerator() as f64,
-            no: class.no,
-            informative: class.yes != class.no,
+            no: class.probability.no,
+            informative: class.probability.yes != class.probability.no,
         }
     }
 }

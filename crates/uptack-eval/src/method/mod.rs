@@ -154,7 +154,11 @@ pub(crate) fn by_class(channel: &Channel) -> Result<Channel> {
         return Err(Error::new(format!("{} classes of cells are too many", classes.len())));
     }
     let cells = classes.iter().zip('1'..='9').map(|(class, symbol)| {
-        Ok((vec![Output::new(symbol)?], Fraction::from_probability(class.yes), Fraction::from_probability(class.no)))
+        Ok((
+            vec![Output::new(symbol)?],
+            Fraction::from_probability(class.probability.yes),
+            Fraction::from_probability(class.probability.no),
+        ))
     });
     Ok(Channel::from_fractions(cells.collect::<Result<_, uptack::Error>>()?)?)
 }

@@ -7,6 +7,7 @@ use super::syntax::{Definition, Population};
 use crate::channel::{Cell, Channel, MOST_CELLS, Output};
 use crate::error::Result;
 use crate::fraction::Fraction;
+use crate::law::Law;
 use crate::probability::Probability;
 
 /// A cell with its exact law.
@@ -108,14 +109,9 @@ fn equal_shares_first(cells: &[ExactCell]) -> Vec<usize> {
 
 /// Rounds the running sums in the given order, so that no part is negative and the parts sum to one.
 fn running<'a>(order: &[usize], share: impl Fn(usize) -> &'a Fraction) -> Result<Vec<Probability>> {
+    let law = Law::with_rest(order.iter().map(|&index| share(index)))?;
     let mut rounded = vec![Probability::ZERO; order.len()];
-    let (mut sum, mut reached) = (Fraction::zero(), Probability::ZERO);
-    for &index in order {
-        sum = sum.plus(share(index))?;
-        let next = sum.round();
-        rounded[index] = next.saturating_sub(reached);
-        reached = next;
-    }
+    order.iter().zip(law.probabilities()).for_each(|(&index, &part)| rounded[index] = part);
     Ok(rounded)
 }
 

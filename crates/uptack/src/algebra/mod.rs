@@ -164,7 +164,7 @@ mod tests {
     /// The coupling gives every answer the law that its equations state.
     fn assert_outputs_hold_what_is_written(program: &Program) {
         for (bin, content) in &program.coupled.contents {
-            let (yes, no) = program.channel().bin_law(*bin);
+            let crate::PerTruth { yes, no } = program.channel().bin_law(*bin);
             assert!((written(program, content, Population::Yes) - yes.to_f64()).abs() < 1e-12, "{bin:?}");
             assert!((written(program, content, Population::No) - no.to_f64()).abs() < 1e-12, "{bin:?}");
         }
@@ -327,7 +327,7 @@ mod tests {
             let program = Program::of_channel(&channel).unwrap();
             if let Some(solution) = program.solve() {
                 let mean = |yes: bool| -> f64 {
-                    let law = |bin| if yes { channel.bin_law(bin).0 } else { channel.bin_law(bin).1 };
+                    let law = |bin| channel.bin_law(bin)[crate::Truth::from_bool(yes)];
                     solution.bins.iter().map(|(bin, weight)| *weight as f64 * law(*bin).to_f64()).sum()
                 };
                 prop_assert!((mean(true) - solution.yes).abs() < 1e-9 && (mean(false) - solution.no).abs() < 1e-9);

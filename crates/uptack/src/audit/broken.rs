@@ -14,7 +14,7 @@ use crate::output::shortened;
 use crate::packed::{LANES, MOST_PLANES, PackedCells, Truths};
 use crate::probability::Probability;
 use crate::sampler::Sampler;
-use crate::truth::Truth;
+use crate::truth::{PerTruth, Truth};
 
 /// How a sampler is broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -252,7 +252,7 @@ fn nearest(cells: &[Cell], drawn: usize, candidates: &[usize]) -> usize {
 /// The outputs of an answer that speak most for no and most for yes.
 fn plain_outputs(channel: &Channel, answer: usize) -> [Output; 2] {
     let lead = |output| {
-        let (yes, no) = channel.bin_law(Bin { answer, output });
+        let PerTruth { yes, no } = channel.bin_law(Bin { answer, output });
         yes.numerator() as i128 - no.numerator() as i128
     };
     let mut order = channel.answers()[answer].clone();

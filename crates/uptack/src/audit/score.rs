@@ -147,7 +147,11 @@ fn outweighing(classes: &[Class], owners: u64, crowd: bool) -> BigRational {
 /// How much likelier a class is under the truth that the crowd does not hold; none if only that truth reaches it.
 fn ratio(class: &Class, crowd: bool) -> Option<BigRational> {
     let whole = |probability: Probability| BigRational::from_integer(probability.numerator().into());
-    let (top, bottom) = if crowd { (class.no, class.yes) } else { (class.yes, class.no) };
+    let (top, bottom) = if crowd {
+        (class.probability.no, class.probability.yes)
+    } else {
+        (class.probability.yes, class.probability.no)
+    };
     (bottom != Probability::ZERO).then(|| whole(top) / whole(bottom))
 }
 

@@ -10,6 +10,7 @@ use crate::noise::NoiseLaw;
 use crate::numeric::draws::Draws;
 use crate::numeric::lattice_sum::{ExactLaw, LatticeSum, Side, Tails};
 use crate::numeric::noisy::{self, LUMPING_ERROR, Lumped};
+use crate::truth::PerTruth;
 
 /// The hypotheses that are tested by one statistic.
 #[derive(Clone, Debug)]
@@ -87,7 +88,7 @@ impl Zone {
 
     /// The hypothesis under which the statistic is expected to be `statistic`, and its standard deviation there.
     pub(super) fn guess(&self, statistic: i128) -> (f64, f64) {
-        let (yes, no) = (self.law.yes_mean(), self.law.no_mean());
+        let PerTruth { yes, no } = self.law.means();
         let owners = self.owners as f64;
         let guess = ((statistic as f64 - owners * no) / (yes - no)).clamp(0.0, owners);
         let inside = guess.clamp(0.5f64.min(owners / 2.0), (owners - 0.5).max(owners / 2.0));
@@ -97,7 +98,8 @@ impl Zone {
     /// The statistic if `yes` owners are yes-owners.
     fn sum(&self, yes: u64) -> LatticeSum<'_> {
         let draws = |count, masses| Draws { count, values: &self.law.values, masses };
-        LatticeSum { groups: [draws(yes, &self.law.yes), draws(self.owners - yes, &self.law.no)], noise: self.noise }
+        let PerTruth { yes: yes_masses, no: no_masses } = self.law.masses.each_ref();
+        LatticeSum { groups: [draws(yes, yes_masses), draws(self.owners - yes, no_masses)], noise: self.noise }
     }
 
     /// Tests that `yes` owners are yes-owners, for an interval that may miss with probability `miss`.

@@ -4,9 +4,10 @@ use num_rational::BigRational;
 use num_traits::Zero;
 
 use super::observation::{Statistic, probability_of};
-use crate::channel::{Cell, Channel, Law};
+use crate::channel::Channel;
+use crate::law::Law;
 use crate::linear;
-use crate::probability::Probability;
+use crate::truth::PerTruth;
 
 /// Some statistics of a channel, as a system of equations for the number of yes-owners.
 #[derive(Clone, Debug)]
@@ -15,9 +16,8 @@ pub(super) struct LeastSquares {
     pub(super) chosen: Vec<usize>,
     /// d = p − q of each.
     pub(super) difference: Vec<f64>,
-    /// Their covariance for one yes-owner and for one no-owner, row by row.
-    yes_covariance: Vec<f64>,
-    no_covariance: Vec<f64>,
+    /// Their covariance for one owner of each truth, row by row.
+    covariance: PerTruth<Vec<f64>>,
 }
 
 impl LeastSquares {
@@ -34,15 +34,14 @@ impl LeastSquares {
     fn of(channel: &Channel, statistics: &[Statistic], chosen: Vec<usize>) -> Self {
         Self {
             difference: chosen.iter().map(|&index| statistics[index].difference()).collect(),
-            yes_covariance: covariance(channel, statistics, &chosen, Cell::yes),
-            no_covariance: covariance(channel, statistics, &chosen, Cell::no),
+            covariance: channel.laws().map(|law| covariance(statistics, &chosen, &law)),
             chosen,
         }
     }
 
     /// The weights at this many yes-owners and no-owners, with a variance that is added to every entry of the covariance.
     pub(super) fn weights(&self, yes: f64, no: f64, added: f64) -> Weights {
-        let entries = self.yes_covariance.iter().zip(&self.no_covariance);
+        let entries = self.covariance.yes.iter().zip(&self.covariance.no);
         let covariance = entries.map(|(p, q)| yes * p + no * q + added).collect();
         let values = Cholesky::of(covariance, self.chosen.len()).solve(self.difference.clone());
         let information = dot(&values, &self.difference);
@@ -74,7 +73,8 @@ impl Weights {
 ///
 /// A combination has no variance under a truth if it is constant over the cells that truth can reach.
 fn independent(channel: &Channel, statistics: &[Statistic]) -> Vec<usize> {
-    let supports = [support(channel, Cell::yes), support(channel, Cell::no)];
+    let PerTruth { yes, no } = channel.laws().map(|law| law.support());
+    let supports = [yes, no];
     let (mut kept, mut rows): (Vec<usize>, Vec<Vec<BigRational>>) = (Vec::new(), Vec::new());
     for index in by_likelihood(statistics) {
         let row = variations(&statistics[index], &supports);
@@ -90,13 +90,8 @@ fn independent(channel: &Channel, statistics: &[Statistic]) -> Vec<usize> {
 /// conditioned.
 fn by_likelihood(statistics: &[Statistic]) -> Vec<usize> {
     let mut order = Vec::from_iter(0..statistics.len());
-    order.sort_by_key(|&index| statistics[index].yes.max(statistics[index].no));
+    order.sort_by_key(|&index| statistics[index].probability.yes.max(statistics[index].probability.no));
     order
-}
-
-/// The cells that a truth can reach.
-fn support(channel: &Channel, law: Law) -> Vec<usize> {
-    (0..channel.cells().len()).filter(|&cell| law(&channel.cells()[cell]) != Probability::ZERO).collect()
 }
 
 /// By how much a statistic's value at each cell of a support differs from its value at the first, one support after the other.
@@ -107,30 +102,30 @@ fn variations(statistic: &Statistic, supports: &[Vec<usize>]) -> Vec<BigRational
 }
 
 /// The covariance of the chosen statistics for one owner under one law, row by row.
-fn covariance(channel: &Channel, statistics: &[Statistic], chosen: &[usize], law: Law) -> Vec<f64> {
+fn covariance(statistics: &[Statistic], chosen: &[usize], law: &Law) -> Vec<f64> {
     let pairs = chosen.iter().flat_map(|&row| chosen.iter().map(move |&column| (row, column)));
     let entry = |(row, column): (usize, usize)| {
         let (first, second) = (&statistics[row], &statistics[column]);
-        if row == column { variance_of(channel, first, law) } else { covariance_of(channel, first, second, law) }
+        if row == column { variance_of(first, law) } else { covariance_of(first, second, law) }
     };
     pairs.map(entry).collect()
 }
 
-fn variance_of(channel: &Channel, statistic: &Statistic, law: Law) -> f64 {
-    let mean = joint(channel, statistic, statistic, law);
+fn variance_of(statistic: &Statistic, law: &Law) -> f64 {
+    let mean = joint(statistic, statistic, law);
     mean * (1.0 - mean)
 }
 
-fn covariance_of(channel: &Channel, first: &Statistic, second: &Statistic, law: Law) -> f64 {
-    let mean = |statistic| joint(channel, statistic, statistic, law);
-    joint(channel, first, second, law) - mean(first) * mean(second)
+fn covariance_of(first: &Statistic, second: &Statistic, law: &Law) -> f64 {
+    let mean = |statistic| joint(statistic, statistic, law);
+    joint(first, second, law) - mean(first) * mean(second)
 }
 
 /// The probability that an owner counts in both statistics.
-fn joint(channel: &Channel, first: &Statistic, second: &Statistic, law: Law) -> f64 {
+fn joint(first: &Statistic, second: &Statistic, law: &Law) -> f64 {
     let in_both = first.cells.iter().zip(&second.cells).map(|(first, second)| *first && *second);
-    let counted = channel.cells().iter().zip(in_both).filter(|(_, in_both)| *in_both);
-    probability_of(counted.map(|(cell, _)| law(cell).numerator()).sum())
+    let counted = law.probabilities().iter().zip(in_both).filter(|(_, in_both)| *in_both);
+    probability_of(counted.map(|(part, _)| part.numerator()).sum())
 }
 
 fn dot(left: &[f64], right: &[f64]) -> f64 {

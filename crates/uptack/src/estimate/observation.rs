@@ -12,13 +12,13 @@ use crate::noise::NoiseLaw;
 use crate::probability::Probability;
 use crate::sums::check_owners;
 use crate::tally::Tally;
+use crate::truth::PerTruth;
 
 /// A count that can be read off the tallies and is a sum of two binomials: that of a class of cells, or of a bin.
 #[derive(Clone, Debug)]
 pub(super) struct Statistic {
-    /// The probability that an owner is counted, by truth.
-    pub(super) yes: Probability,
-    pub(super) no: Probability,
+    /// The probability that an owner is counted.
+    pub(super) probability: PerTruth<Probability>,
     /// Which cells it counts.
     pub(super) cells: Vec<bool>,
     /// How it is read off the bins.
@@ -39,26 +39,26 @@ pub(super) fn probability_of(numerator: u128) -> f64 {
 
 impl Statistic {
     pub(super) fn p(&self) -> f64 {
-        self.yes.to_f64()
+        self.probability.yes.to_f64()
     }
 
     pub(super) fn q(&self) -> f64 {
-        self.no.to_f64()
+        self.probability.no.to_f64()
     }
 
     /// p − q, exact before it is rounded.
     pub(super) fn difference(&self) -> f64 {
-        (self.yes.numerator() as i128 - self.no.numerator() as i128) as f64 / Probability::ONE.numerator() as f64
+        self.probability.difference()
     }
 
     /// Whether the count depends on the truth.
     pub(super) fn is_informative(&self) -> bool {
-        self.yes != self.no
+        self.probability.yes != self.probability.no
     }
 
     /// count − owners·q, exact before it is rounded.
     pub(super) fn excess(&self, count: i128, owners: u64) -> f64 {
-        let expected = u128::from(owners) * self.no.numerator();
+        let expected = u128::from(owners) * self.probability.no.numerator();
         if count < 0 {
             // Only noise makes a count negative, and then nothing cancels.
             return count as f64 - probability_of(expected);
@@ -84,7 +84,7 @@ impl Statistic {
 
     /// Whether it counts the yes-owners and nobody else.
     pub(super) fn counts_yes(&self) -> bool {
-        self.yes == Probability::ONE && self.no == Probability::ZERO
+        self.probability.yes == Probability::ONE && self.probability.no == Probability::ZERO
     }
 
     /// The count, given the counts of all cells.
@@ -305,9 +305,8 @@ impl PossibleMatrix {
 fn bin_statistics(channel: &Channel) -> Vec<Statistic> {
     let matrix = channel.matrix();
     let statistic = |(index, bin): (usize, Bin)| {
-        let (yes, no) = channel.bin_law(bin);
         let cells = matrix[index].iter().map(|&entry| entry == 1).collect();
-        Statistic { yes, no, cells, reading: Reading::of_bin(index, matrix.len()) }
+        Statistic { probability: channel.bin_law(bin), cells, reading: Reading::of_bin(index, matrix.len()) }
     };
     channel.bins().into_iter().enumerate().map(statistic).collect()
 }
@@ -316,7 +315,7 @@ fn bin_statistics(channel: &Channel) -> Vec<Statistic> {
 fn class_statistic(channel: &Channel, matrix: &PossibleMatrix, class: &Class) -> Option<Statistic> {
     let is_counted = |cell: usize| class.cells.contains(&cell);
     let cells = (0..channel.cells().len()).map(is_counted).collect();
-    Some(Statistic { yes: class.yes, no: class.no, cells, reading: matrix.reading(is_counted)? })
+    Some(Statistic { probability: class.probability, cells, reading: matrix.reading(is_counted)? })
 }
 
 /// The names and the counts of the cells that the bins show; impossible ones are shown to be 0.
@@ -376,7 +375,7 @@ mod tests {
     fn excess_is_exact_for_the_largest_counts() {
         let statistic = &reader("randomized-response(0.8)").bins[0];
         let owners = 1u64 << 62;
-        let expected = (u128::from(owners) * statistic.no.numerator()) >> 64;
+        let expected = (u128::from(owners) * statistic.probability.no.numerator()) >> 64;
         let excess = statistic.excess(expected as i128 + 10, owners);
         assert!((excess - 10.0).abs() <= 1.0, "{excess}");
     }

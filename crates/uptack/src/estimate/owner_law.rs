@@ -2,13 +2,13 @@
 
 use super::observation::probability_of;
 use crate::channel::Cell;
+use crate::truth::PerTruth;
 
 /// The values that one owner may add to a weighted count, each different, and their probabilities under each truth.
 #[derive(Clone, Debug)]
 pub(super) struct OwnerLaw {
     pub(super) values: Vec<i64>,
-    pub(super) yes: Vec<f64>,
-    pub(super) no: Vec<f64>,
+    pub(super) masses: PerTruth<Vec<f64>>,
 }
 
 impl OwnerLaw {
@@ -18,24 +18,18 @@ impl OwnerLaw {
         for (cell, value) in cells.iter().zip(cell_values) {
             numerators.add(value, cell);
         }
-        let probabilities = |numerators: Vec<u128>| numerators.into_iter().map(probability_of).collect();
-        let Numerators { values, yes, no } = numerators;
-        Self { values, yes: probabilities(yes), no: probabilities(no) }
+        let Numerators { values, masses } = numerators;
+        Self { values, masses: masses.map(|masses| masses.into_iter().map(probability_of).collect()) }
     }
 
-    /// The mean of what a yes-owner adds.
-    pub(super) fn yes_mean(&self) -> f64 {
-        self.moment(&self.yes, 1)
-    }
-
-    /// The mean of what a no-owner adds.
-    pub(super) fn no_mean(&self) -> f64 {
-        self.moment(&self.no, 1)
+    /// The mean of what an owner of each truth adds.
+    pub(super) fn means(&self) -> PerTruth<f64> {
+        self.masses.each_ref().map(|law| self.moment(law, 1))
     }
 
     /// The variance of the weighted count at `yes` of `owners`.
     pub(super) fn count_variance(&self, owners: f64, yes: f64) -> f64 {
-        yes * self.variance(&self.yes) + (owners - yes) * self.variance(&self.no)
+        yes * self.variance(&self.masses.yes) + (owners - yes) * self.variance(&self.masses.no)
     }
 
     /// Whether a yes-owner adds more than a no-owner, stochastically: then tails are monotone in the hypothesis. Scores of
@@ -45,7 +39,7 @@ impl OwnerLaw {
         order.sort_unstable_by_key(|&index| self.values[index]);
         let mut lead = 0.0;
         order.into_iter().all(|index| {
-            lead += self.no[index] - self.yes[index];
+            lead += self.masses.no[index] - self.masses.yes[index];
             lead >= -1e-12
         })
     }
@@ -65,20 +59,19 @@ impl OwnerLaw {
 #[derive(Default)]
 struct Numerators {
     values: Vec<i64>,
-    yes: Vec<u128>,
-    no: Vec<u128>,
+    masses: PerTruth<Vec<u128>>,
 }
 
 impl Numerators {
     fn add(&mut self, value: i64, cell: &Cell) {
-        let (yes, no) = (cell.yes().numerator(), cell.no().numerator());
-        if let Some(index) = self.values.iter().position(|other| *other == value) {
-            self.yes[index] += yes;
-            self.no[index] += no;
-        } else {
+        let index = self.values.iter().position(|other| *other == value).unwrap_or(self.values.len());
+        if index == self.values.len() {
             self.values.push(value);
-            self.yes.push(yes);
-            self.no.push(no);
+            self.masses.yes.push(0);
+            self.masses.no.push(0);
         }
+        let PerTruth { yes, no } = cell.probability().numerators();
+        self.masses.yes[index] += yes;
+        self.masses.no[index] += no;
     }
 }

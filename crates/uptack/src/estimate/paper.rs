@@ -7,12 +7,14 @@
 use num_rational::BigRational;
 use num_traits::{Signed, Zero};
 
-use crate::channel::{Bin, Cell, Channel, Law, Output};
+use crate::channel::{Bin, Cell, Channel, Output};
 use crate::error::{Error, Result};
 use crate::fraction::Fraction;
+use crate::law::Law;
 use crate::linear;
 use crate::probability::Probability;
 use crate::tally::Tally;
+use crate::truth::PerTruth;
 
 /// An estimate from a combination of bins.
 #[derive(Clone, Debug, PartialEq)]
@@ -136,30 +138,26 @@ impl Difference {
 }
 
 /// What one owner adds to a difference, by truth.
-struct Expectation {
-    yes: Moments,
-    no: Moments,
-}
+struct Expectation(PerTruth<Moments>);
 
 impl Expectation {
     fn of(difference: &Difference, channel: &Channel) -> Self {
-        let moments = |law: Law| Moments::of(channel, difference, law);
-        Self { yes: moments(Cell::yes), no: moments(Cell::no) }
+        Self(channel.laws().map(|law| Moments::of(channel, difference, &law)))
     }
 
     /// How much more a yes-owner adds.
     fn slope(&self) -> f64 {
-        (self.yes.sum - self.no.sum) as f64 / GRID
+        (self.0.yes.sum - self.0.no.sum) as f64 / GRID
     }
 
     /// YES solved from the expected value.
     fn solve(&self, value: f64, owners: f64) -> Option<f64> {
-        (self.yes.sum != self.no.sum).then(|| (value - self.no.mean() * owners) / self.slope())
+        (self.0.yes.sum != self.0.no.sum).then(|| (value - self.0.no.mean() * owners) / self.slope())
     }
 
     /// The standard deviation of the solution at `yes` of `owners`.
     fn sd(&self, yes: f64, owners: f64) -> f64 {
-        (yes * self.yes.variance() + (owners - yes) * self.no.variance()).max(0.0).sqrt() / self.slope().abs()
+        (yes * self.0.yes.variance() + (owners - yes) * self.0.no.variance()).max(0.0).sqrt() / self.slope().abs()
     }
 }
 
@@ -173,10 +171,11 @@ struct Moments {
 }
 
 impl Moments {
-    fn of(channel: &Channel, difference: &Difference, law: Law) -> Self {
+    fn of(channel: &Channel, difference: &Difference, law: &Law) -> Self {
         let moment = |power: u32| {
-            let terms = channel.cells().iter().map(|cell| (difference.value_of(cell), law(cell).numerator() as i128));
-            terms.map(|(value, mass)| value.pow(power) * mass).sum()
+            let values = channel.cells().iter().map(|cell| difference.value_of(cell));
+            let masses = law.probabilities().iter().map(|part| part.numerator() as i128);
+            values.zip(masses).map(|(value, mass)| value.pow(power) * mass).sum()
         };
         Self { sum: moment(1), squares: moment(2) }
     }
@@ -268,7 +267,7 @@ struct Line {
 
 impl Line {
     fn new(channel: &Channel, tally: &Tally, output: Output) -> Self {
-        let (yes, no) = channel.bin_law(Bin { answer: 0, output });
+        let PerTruth { yes, no } = channel.bin_law(Bin { answer: 0, output });
         let exact = |part: Probability| Fraction::from_probability(part).exact().clone();
         let whole = |count: u64| BigRational::from_integer(count.into());
         Self {

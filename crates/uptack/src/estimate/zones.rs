@@ -81,7 +81,7 @@ impl Estimator {
         let best = self.best_statistic(owners);
         let statistic = &self.statistics()[best];
         let mut weights = vec![0; self.statistics().len()];
-        weights[best] = if statistic.yes > statistic.no { 1 } else { -1 };
+        weights[best] = if statistic.probability.difference() > 0.0 { 1 } else { -1 };
         weights
     }
 
@@ -96,8 +96,8 @@ impl Estimator {
     /// (difference of the means)²/variance of the weighted count, relative to that of the estimate: what it says about the truth.
     fn efficiency(&self, weights: &[i64], owners: f64, yes: f64) -> f64 {
         let law = self.owner_law(weights);
-        let difference = law.yes_mean() - law.no_mean();
-        difference.powi(2) / law.count_variance(owners, yes) * self.variance(owners, yes)
+        let means = law.means();
+        (means.yes - means.no).powi(2) / law.count_variance(owners, yes) * self.variance(owners, yes)
     }
 }
 

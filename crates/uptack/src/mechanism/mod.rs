@@ -41,6 +41,7 @@ use crate::channel::{Cell, Channel, Output};
 use crate::display::separated;
 use crate::error::{Error, Result};
 use crate::fraction::Fraction;
+use crate::law::Law;
 use crate::noise::NoiseLaw;
 use crate::probability::Probability;
 
@@ -288,17 +289,7 @@ fn trusted(cells: Vec<Cell>) -> Channel {
 ///
 /// The last number returned is the rest.
 fn parts_and_rest(parts: &[&Fraction]) -> Result<Vec<Probability>> {
-    let mut sum = Fraction::zero();
-    let mut reached = Probability::ZERO;
-    let mut rounded = Vec::with_capacity(parts.len() + 1);
-    for part in parts {
-        sum = sum.plus(part)?;
-        let next = sum.round();
-        rounded.push(next.saturating_sub(reached));
-        reached = next;
-    }
-    rounded.push(reached.complement());
-    Ok(rounded)
+    Ok(Law::with_rest(parts.iter().copied())?.probabilities().to_vec())
 }
 
 /// The values as an array; the parser yields one per key.

@@ -25,8 +25,8 @@ use crate::probability::Probability;
 /// assert!(!channel.determined());
 /// // At f = 1 a signal alone has ε = ln 3: it reads 3 with probability 3/4 or 1/4.
 /// let signal = uptack::Bin { answer: 1, output: uptack::Output::new('3')? };
-/// let (yes, no) = channel.bin_law(signal);
-/// assert_eq!((yes.to_f64(), no.to_f64()), (0.75, 0.25));
+/// let law = channel.bin_law(signal);
+/// assert_eq!((law.yes.to_f64(), law.no.to_f64()), (0.75, 0.25));
 /// # Ok::<(), uptack::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]

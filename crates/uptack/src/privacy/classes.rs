@@ -4,6 +4,7 @@
 use std::cmp::Ordering;
 
 use super::likelihood::{ExactLikelihood, Likelihood};
+use crate::law::ratio_order;
 
 /// The denominator of all numerators.
 const WHOLE: f64 = (1_u128 << 64) as f64;
@@ -50,16 +51,6 @@ pub(crate) fn reduce(classes: impl IntoIterator<Item = ExactLikelihood>) -> Vec<
     }
     reduced.sort_by(|a, b| ratio_order(b, a));
     reduced
-}
-
-/// Compares yes/no of two nonempty classes exactly, by cross multiplication.
-pub(crate) fn ratio_order(a: &ExactLikelihood, b: &ExactLikelihood) -> Ordering {
-    cross(a.yes, b.no).cmp(&cross(b.yes, a.no))
-}
-
-/// The product of two numerators; only 2⁶⁴·2⁶⁴ does not fit and is larger than everything that does.
-fn cross(a: u128, b: u128) -> (bool, u128) {
-    a.checked_mul(b).map_or((true, 0), |product| (false, product))
 }
 
 /// The largest |ln(yes/no)| over the classes, rounded up; infinite where one truth alone reaches a class.

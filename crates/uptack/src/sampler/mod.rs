@@ -8,16 +8,14 @@
 //! step compares 64 of them. About ten bits decide all but a few coins against every threshold of *both* laws; each of
 //! those few then gets the rest of its 64 bits and is compared by itself. So the bits read depend on the coins alone.
 
-mod coin_words;
 mod sliced;
 
 use crate::channel::Channel;
-use crate::coins::{Coins, SeededCoins, Unpredictable};
+use crate::coins::{CoinWords, Coins, SeededCoins, Unpredictable};
 use crate::error::Result;
+use crate::law::{Law, Thresholds};
 use crate::packed::{LANES, PackedCells, Truths};
-use crate::probability::Probability;
-use crate::truth::{Truth, spread};
-use coin_words::CoinWords;
+use crate::truth::{PerTruth, Truth, spread};
 use sliced::{MOST_LEADING_BITS, SlicedLaws, lanes, replace};
 
 /// Draws cells of one channel.
@@ -32,19 +30,15 @@ use sliced::{MOST_LEADING_BITS, SlicedLaws, lanes, replace};
 /// ```
 #[derive(Clone, Debug)]
 pub struct Sampler {
-    /// For each law, the smallest coins that give the cells number 1, 2, …; one fewer than there are cells.
-    yes: Vec<u128>,
-    no: Vec<u128>,
+    thresholds: PerTruth<Thresholds>,
     sliced: SlicedLaws,
 }
 
 impl Sampler {
     /// A sampler of exactly this channel's integers.
     pub fn new(channel: &Channel) -> Self {
-        let yes = thresholds(channel.cells().iter().map(|cell| cell.yes()));
-        let no = thresholds(channel.cells().iter().map(|cell| cell.no()));
-        let sliced = SlicedLaws::new(&yes, &no);
-        Self { yes, no, sliced }
+        let thresholds = channel.laws().each_ref().map(Law::thresholds);
+        Self { sliced: SlicedLaws::new(&thresholds), thresholds }
     }
 
     /// The cell of one owner, as an index into the channel's cells. It reads eight bytes.
@@ -78,7 +72,7 @@ impl Sampler {
     }
 
     fn draw_words<C: Coins>(&self, truths: &Truths, words: &mut CoinWords<'_, C>) -> Result<PackedCells> {
-        let mut cells = PackedCells::with_capacity(self.yes.len() + 1, truths.len());
+        let mut cells = PackedCells::with_capacity(self.thresholds.yes.outcomes(), truths.len());
         let (groups, rest) = truths.words().as_chunks::<TOGETHER>();
         self.draw_groups(groups, words, &mut cells)?;
         self.draw_groups(rest.as_chunks::<1>().0, words, &mut cells)?;
@@ -115,26 +109,9 @@ impl Sampler {
     /// The cell that a coin gives; `mask` is all ones for *yes*.
     #[inline]
     fn cell(&self, coin: u64, mask: u64) -> u64 {
-        let (yes, no) = (cell_of(coin.into(), &self.yes), cell_of(coin.into(), &self.no));
+        let PerTruth { yes, no } = self.thresholds.each_ref().map(|thresholds| thresholds.outcome(coin));
         (yes & mask) | (no & !mask)
     }
-}
-
-/// The cumulative sums of a law, without the last, which is one.
-fn thresholds(law: impl Iterator<Item = Probability>) -> Vec<u128> {
-    let mut sums: Vec<u128> = law
-        .scan(0, |sum, part| {
-            *sum += part.numerator();
-            Some(*sum)
-        })
-        .collect();
-    sums.pop();
-    sums
-}
-
-/// How many thresholds the coin reaches; it is compared with every one.
-fn cell_of(coin: u128, thresholds: &[u128]) -> u64 {
-    thresholds.iter().map(|&threshold| u64::from(coin >= threshold)).sum()
 }
 
 /// Words of 64 owners whose coins are compared together: as many as there are registers for.
@@ -231,14 +208,13 @@ mod tests {
     fn the_law_drawn_is_the_law_stated() {
         for channel in family() {
             let sampler = Sampler::new(&channel);
-            let laws: [(&Vec<u128>, crate::channel::Law); 2] =
-                [(&sampler.yes, crate::Cell::yes), (&sampler.no, crate::Cell::no)];
-            for (law, cell_law) in laws {
-                let ends = law.iter().copied().chain([1 << 64]);
-                let starts = [0].into_iter().chain(law.iter().copied());
+            for truth in [Truth::Yes, Truth::No] {
+                let thresholds = sampler.thresholds[truth].coins();
+                let ends = thresholds.iter().copied().chain([1 << 64]);
+                let starts = [0].into_iter().chain(thresholds.iter().copied());
                 let coins: Vec<u128> = ends.zip(starts).map(|(end, start)| end - start).collect();
-                let stated: Vec<u128> = channel.cells().iter().map(|cell| cell_law(cell).numerator()).collect();
-                assert_eq!(coins, stated);
+                let stated = channel.cells().iter().map(|cell| cell.probability()[truth].numerator());
+                assert!(stated.eq(coins));
             }
         }
     }
@@ -251,7 +227,8 @@ mod tests {
         let rows = (0..bits).flat_map(|j| coins.chunks(64).map(move |lanes| word(j, lanes)));
         let prefix = |coin: u128| coin >> (64 - bits);
         let undecided = |coin: &&u64| {
-            let mut thresholds = sampler.yes.iter().chain(&sampler.no);
+            let PerTruth { yes, no } = sampler.thresholds.each_ref().map(Thresholds::coins);
+            let mut thresholds = yes.iter().chain(no);
             thresholds.any(|&threshold| threshold != 0 && prefix(threshold) == prefix(u128::from(**coin)))
         };
         Script::new(rows.chain(coins.iter().filter(undecided).map(|coin| coin << bits)))

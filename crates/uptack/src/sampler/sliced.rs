@@ -1,10 +1,11 @@
 //! Both laws of a channel, as far as the leading bits of a coin decide them, for 64 coins at a time.
 
-use super::coin_words::CoinWords;
 use crate::channel::MOST_CELLS;
-use crate::coins::Coins;
+use crate::coins::{CoinWords, Coins};
 use crate::error::Result;
+use crate::law::Thresholds;
 use crate::packed::{MOST_PLANES, planes_for};
+use crate::truth::PerTruth;
 
 /// A coin stays undecided by its leading bits with a probability of at most one in this many.
 const DECIDED: usize = 512;
@@ -20,15 +21,8 @@ pub(super) struct SlicedLaws {
     pub(super) bits: usize,
     /// The leading bits of the thresholds, without repetition and in order, in the top bits of a word.
     pub(super) prefixes: Vec<u64>,
-    /// For each bit of a cell's number, where it flips.
-    planes: Vec<Plane>,
-}
-
-/// One bit of the number of a cell, under both laws.
-#[derive(Clone, Debug)]
-struct Plane {
-    yes: Flips,
-    no: Flips,
+    /// For each bit of a cell's number, where it flips under each truth.
+    planes: Vec<PerTruth<Flips>>,
 }
 
 /// Where a bit of a cell's number flips.
@@ -44,12 +38,12 @@ struct Flips {
 pub(super) type Planes<const WORDS: usize> = [[u64; WORDS]; MOST_PLANES];
 
 impl SlicedLaws {
-    pub(super) fn new(yes: &[u128], no: &[u128]) -> Self {
-        let bits = enough_leading_bits(yes, no);
-        let prefixes = leading_bits(yes, no, bits);
-        let flips = |law, plane| Flips::new(law, plane, bits, &prefixes);
-        let plane = |plane| Plane { yes: flips(yes, plane), no: flips(no, plane) };
-        let planes = (0..planes_for(yes.len() + 1)).map(plane).collect();
+    pub(super) fn new(thresholds: &PerTruth<Thresholds>) -> Self {
+        let coins = thresholds.each_ref().map(Thresholds::coins);
+        let bits = enough_leading_bits(coins);
+        let prefixes = leading_bits(coins, bits);
+        let plane = |plane| coins.map(|law| Flips::new(law, plane, bits, &prefixes));
+        let planes = (0..planes_for(thresholds.yes.outcomes())).map(plane).collect();
         Self { bits, prefixes, planes }
     }
 
@@ -74,7 +68,7 @@ impl SlicedLaws {
     pub(super) fn select<const WORDS: usize>(&self, reached: &[[u64; WORDS]], truths: &[u64; WORDS]) -> Planes<WORDS> {
         let mut planes = [[0; WORDS]; MOST_PLANES];
         for (bits, plane) in planes.iter_mut().zip(&self.planes) {
-            let (yes, no) = (plane.yes.bits(reached), plane.no.bits(reached));
+            let PerTruth { yes, no } = plane.each_ref().map(|flips| flips.bits(reached));
             *bits = std::array::from_fn(|word| (yes[word] & truths[word]) | (no[word] & !truths[word]));
         }
         planes
@@ -97,8 +91,8 @@ impl SlicedLaws {
 }
 
 /// How many leading bits it takes to decide nearly all coins.
-fn enough_leading_bits(yes: &[u128], no: &[u128]) -> usize {
-    let is_enough = |&bits: &usize| leading_bits(yes, no, bits).len() * DECIDED <= 1 << bits;
+fn enough_leading_bits(thresholds: PerTruth<&[u128]>) -> usize {
+    let is_enough = |&bits: &usize| leading_bits(thresholds, bits).len() * DECIDED <= 1 << bits;
     (1..MOST_LEADING_BITS).find(is_enough).unwrap_or(MOST_LEADING_BITS)
 }
 
@@ -108,8 +102,8 @@ fn inner_threshold(threshold: u128) -> Option<u64> {
 }
 
 /// The leading bits of the thresholds of both laws, without repetition and in order.
-fn leading_bits(yes: &[u128], no: &[u128], bits: usize) -> Vec<u64> {
-    let inner = yes.iter().chain(no).filter_map(|&threshold| inner_threshold(threshold));
+fn leading_bits(thresholds: PerTruth<&[u128]>, bits: usize) -> Vec<u64> {
+    let inner = thresholds.yes.iter().chain(thresholds.no).filter_map(|&threshold| inner_threshold(threshold));
     let mut prefixes: Vec<u64> = inner.map(|threshold| leading(threshold, bits)).collect();
     prefixes.sort_unstable();
     prefixes.dedup();

@@ -150,8 +150,13 @@ fn outcome_laws(channel: &Channel, owners: u64) -> Vec<Vec<f64>> {
     let mut nobody = vec![0.0; places];
     nobody[0] = 1.0;
     let of = |yes: u64| {
-        let part =
-            |owner| if owner < yes { |class: &Class| class.yes.to_f64() } else { |class: &Class| class.no.to_f64() };
+        let part = |owner| {
+            if owner < yes {
+                |class: &Class| class.probability.yes.to_f64()
+            } else {
+                |class: &Class| class.probability.no.to_f64()
+            }
+        };
         (0..owners).fold(nobody.clone(), |law, owner| add_one(law, part(owner)))
     };
     (0..=owners).map(of).collect()

@@ -34,7 +34,11 @@ fn the_family_has_at_most_three_classes_and_only_spread_hides_its_cells() {
 #[test]
 fn three_ways_to_write_the_normal_form() {
     let classes = |text: &str| -> Vec<(u128, u128)> {
-        channel(text).classes().iter().map(|class| (class.yes.numerator(), class.no.numerator())).collect()
+        channel(text)
+            .classes()
+            .iter()
+            .map(|class| (class.probability.yes.numerator(), class.probability.no.numerator()))
+            .collect()
     };
     let normal = classes("normal-form(f=0.5,r=1/1024)");
     assert_eq!(classes("tuned(sy1=0.5,sy2=0,p1=511/512,p2=0,sn=0.5,p3=1/512)"), normal);

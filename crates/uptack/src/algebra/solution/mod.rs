@@ -10,10 +10,12 @@ use num_rational::BigRational;
 use num_traits::{Signed, Zero};
 
 use super::coupling::Coupled;
-use crate::channel::{Bin, Cell, Channel, Law};
+use crate::channel::{Bin, Channel};
 use crate::error::{Error, Result};
+use crate::law::Law;
 use crate::linear;
 use crate::probability::Probability;
+use crate::truth::PerTruth;
 use candidates::candidates;
 use chain::{bins_text, chain, content_text};
 
@@ -86,8 +88,7 @@ impl Measured {
     /// None if the mean of the combination is the same for both truths.
     fn new(channel: &Channel, bins: &[Bin], weights: Vec<i64>) -> Option<Self> {
         let values = values(channel, bins, &weights);
-        let yes = Moments::of(channel, &values, Cell::yes);
-        let no = Moments::of(channel, &values, Cell::no);
+        let PerTruth { yes, no } = channel.laws().map(|law| Moments::of(&law, &values));
         let scale = &yes.mean - &no.mean;
         if scale.is_zero() {
             return None;
@@ -140,10 +141,10 @@ struct Moments {
 }
 
 impl Moments {
-    fn of(channel: &Channel, values: &[BigInt], law: Law) -> Self {
+    fn of(law: &Law, values: &[BigInt]) -> Self {
         let (mut mean, mut square) = (BigInt::zero(), BigInt::zero());
-        for (cell, value) in channel.cells().iter().zip(values) {
-            let part = BigInt::from(law(cell).numerator()) * value;
+        for (probability, value) in law.probabilities().iter().zip(values) {
+            let part = BigInt::from(probability.numerator()) * value;
             square += &part * value;
             mean += part;
         }
@@ -160,8 +161,8 @@ fn share(numerator: BigInt) -> BigRational {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Mechanism;
     use crate::algebra::Program;
+    use crate::{Cell, Mechanism};
 
     fn solved(mechanism: &str) -> (Channel, Solution) {
         let channel = mechanism.parse::<Mechanism>().unwrap().channel();
