@@ -97,6 +97,33 @@ fn every_file_that_the_documents_for_developers_name_exists() {
     }
 }
 
+/// The modules of a folder, with a slash if they are folders themselves.
+fn modules(folder: &str) -> Vec<String> {
+    let entries = fs::read_dir(root().join(folder)).unwrap().map(|entry| entry.unwrap().path());
+    let name = |path: PathBuf| {
+        let stem = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        if path.is_dir() { Some(stem + "/") } else { (path.extension()? == "rs").then_some(stem) }
+    };
+    let mut names: Vec<String> = entries.filter_map(name).filter(|name| !["lib", "mod"].contains(&&**name)).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn the_architecture_names_every_module_of_the_folders_it_describes() {
+    let text = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
+    let tables: Vec<&str> = text.split("\n| module of `").skip(1).collect();
+    assert_eq!(tables.len(), 5, "the library, taking part, owners, aggregators, desk");
+    for table in tables {
+        let folder = table.split('`').next().unwrap();
+        let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));
+        let first_columns = rows.filter_map(|line| line.split('|').nth(1));
+        let mut named: Vec<&str> = first_columns.flat_map(|column| column.split('`').skip(1).step_by(2)).collect();
+        named.sort_unstable();
+        assert_eq!(named, modules(folder), "{folder}");
+    }
+}
+
 #[test]
 fn files_are_told_from_other_code() {
     let text = "`a/b.rs`, `c/`, `d.rs`, `cargo fmt`, `x::y`, `/metrics`, `target/e`\n```text\n`f/g`\n```\n`h/i` `j`";
