@@ -1,4 +1,4 @@
-//! What an owner knows about itself, and what the person says. It never leaves the device, and `Debug` does not show it.
+//! What a device knows about its owner, and the person's own answers. None of it ever leaves the device, and `Debug` does not show it.
 
 use cel::Value;
 use serde_json::Value as Json;
@@ -7,6 +7,7 @@ use std::{
     fmt,
     sync::Arc,
 };
+use uptack::Truth;
 
 use crate::error::{Error, Result};
 
@@ -17,14 +18,14 @@ const LONGEST_TEXT: usize = 4096;
 #[derive(Clone, Default)]
 pub struct Attributes {
     values: BTreeMap<String, Value>,
-    said: Said,
+    answers: PersonsAnswers,
 }
 
-/// What the person says to questions that no device can answer.
+/// The person's answers to questions that no device can answer.
 #[derive(Clone, Default)]
-struct Said {
-    to: BTreeMap<String, bool>,
-    to_every_other: Option<bool>,
+struct PersonsAnswers {
+    by_query: BTreeMap<String, Truth>,
+    to_every_other: Option<Truth>,
 }
 
 impl Attributes {
@@ -37,7 +38,7 @@ impl Attributes {
                 "the attribute `{name}` is neither text, number, true, false nor a list of them"
             ))),
         });
-        values.collect::<Result<_>>().map(|values| Self { values, said: Said::default() })
+        values.collect::<Result<_>>().map(|values| Self { values, answers: PersonsAnswers::default() })
     }
 
     /// How many bytes an attribute holds, at most; 0 if it is missing.
@@ -50,24 +51,24 @@ impl Attributes {
         self.values.get(name).cloned()
     }
 
-    /// Notes what the person says to the question of a query.
-    pub fn say(&mut self, query: &str, yes: bool) {
-        self.said.to.insert(query.to_owned(), yes);
+    /// Notes the person's answer to the question of a query.
+    pub fn set_answer(&mut self, query: &str, answer: Truth) {
+        self.answers.by_query.insert(query.to_owned(), answer);
     }
 
     /// Has the person answer every question with the value of a yes-or-no attribute, or not at all if it is missing: for fleets.
     #[must_use]
-    pub fn speaking_by(mut self, name: &str) -> Self {
-        self.said.to_every_other = match self.values.get(name) {
-            Some(Value::Bool(yes)) => Some(*yes),
+    pub fn answering_with(mut self, name: &str) -> Self {
+        self.answers.to_every_other = match self.values.get(name) {
+            Some(Value::Bool(yes)) => Some(Truth::from_bool(*yes)),
             _ => None,
         };
         self
     }
 
-    /// What the person says to the question of a query; `None` if the person was not asked or did not answer.
-    pub(crate) fn says(&self, query: &str) -> Option<bool> {
-        self.said.to.get(query).copied().or(self.said.to_every_other)
+    /// The person's answer to the question of a query; `None` if the person was not asked or did not answer.
+    pub(crate) fn answer(&self, query: &str) -> Option<Truth> {
+        self.answers.by_query.get(query).copied().or(self.answers.to_every_other)
     }
 }
 

@@ -12,8 +12,11 @@ use cel::{
     Context, IdedExpr, Program, Value,
     common::ast::{EntryExpr, Expr, IdedEntryExpr, LiteralValue},
 };
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::thread;
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    thread,
+};
+use uptack::Truth;
 
 use crate::{
     attributes::Attributes,
@@ -111,12 +114,17 @@ impl Predicate {
 
     /// The truth of an owner: anything but a plain *true* is *no*, including a missing attribute, an error and more than
     /// `most_steps` of work.
-    pub fn is_true_of(&self, subject: &Subject<'_>, most_steps: u64) -> bool {
+    pub fn truth(&self, subject: &Subject<'_>, most_steps: u64) -> Truth {
         if self.steps(subject) > most_steps {
-            return false;
+            return Truth::No;
         }
-        let evaluate = || matches!(self.program.execute(&subject.context), Ok(Value::Bool(true)));
-        self.with_room(evaluate).unwrap_or(false)
+        self.evaluate(subject).unwrap_or(Truth::No)
+    }
+
+    /// `None` if the evaluator panics.
+    fn evaluate(&self, subject: &Subject<'_>) -> Option<Truth> {
+        let is_true = || matches!(self.program.execute(&subject.context), Ok(Value::Bool(true)));
+        self.with_room(|| Truth::from_bool(is_true()))
     }
 
     /// An upper bound on the steps that evaluation takes: every branch is counted as if it were taken.
@@ -287,8 +295,12 @@ mod tests {
             .unwrap()
     }
 
+    fn is_yes(truth: Truth) -> bool {
+        matches!(truth, Truth::Yes)
+    }
+
     fn is_true(predicate: &Predicate, attributes: &Attributes) -> bool {
-        predicate.is_true_of(&Subject::new(attributes, predicate.attributes()), MOST_STEPS)
+        is_yes(predicate.truth(&Subject::new(attributes, predicate.attributes()), MOST_STEPS))
     }
 
     fn truth(text: &str) -> bool {
@@ -355,8 +367,8 @@ mod tests {
         let attributes = attributes();
         let subject = Subject::new(&attributes, predicate.attributes());
         let steps = predicate.steps(&subject);
-        assert!(predicate.is_true_of(&subject, steps));
-        assert!(!predicate.is_true_of(&subject, steps - 1));
+        assert!(is_yes(predicate.truth(&subject, steps)));
+        assert!(!is_yes(predicate.truth(&subject, steps - 1)));
         // The bound grows with what is read and with the text, not with the truth.
         let long = Attributes::from_json(&format!(r#"{{"station": "{}"}}"#, "1".repeat(4096))).unwrap();
         assert!(predicate.steps(&Subject::new(&long, predicate.attributes())) > steps + 3 * 4096);
@@ -370,12 +382,31 @@ mod tests {
         let predicate = Predicate::parse(&sums).unwrap();
         let subject = Subject::new(&long, predicate.attributes());
         assert!(predicate.steps(&subject) > MOST_STEPS);
-        assert!(!predicate.is_true_of(&subject, MOST_STEPS));
+        assert!(!is_yes(predicate.truth(&subject, MOST_STEPS)));
         let nested = Attributes::from_json(&format!(r#"{{"a": [{}"x"]}}"#, "\"x\",".repeat(4000))).unwrap();
         let searches = format!("{}\"y\" in a", "\"y\" in a||".repeat(80));
         let predicate = Predicate::parse(&searches).unwrap();
         let subject = Subject::new(&nested, predicate.attributes());
         assert!(predicate.steps(&subject) > 80 * 4000 * SCALAR);
+    }
+
+    /// Whether a text is a predicate. Fails if the parser, the check of types or the evaluator panics, which owners would not
+    /// notice: for them it is a refusal, or a *no*.
+    fn is_parsed_and_evaluated(text: &str) -> bool {
+        if text.len() > LONGEST || nested_brackets(text) > DEEPEST {
+            assert!(Predicate::parse(text).is_err());
+            return false;
+        }
+        let Ok(predicate) = with_room(|| Predicate::parse_here(text)).expect("the parser does not panic") else {
+            return false;
+        };
+        let (attributes, declared) = (attributes(), Declared::default());
+        let subject = Subject::new(&attributes, predicate.attributes());
+        let checked = predicate.with_room(|| typing::check(predicate.program.expression(), &declared));
+        checked.expect("the check of types does not panic").ok();
+        assert!(predicate.steps(&subject) < u64::MAX);
+        predicate.evaluate(&subject).expect("the evaluator does not panic");
+        true
     }
 
     /// As many repetitions as fit, as many as may be nested, and some in between; in a build without optimization, too,
@@ -406,17 +437,17 @@ mod tests {
             ["'''", ""],
             ["0x", ""],
         ];
+        let mut parsed = 0;
         for [piece, end] in pieces {
             let most = (LONGEST - 1) / (piece.len() + end.len());
             for times in [most, 200, DEEPEST + 1, DEEPEST, DEEPEST - 1, 20].map(|times| times.min(most)) {
                 let open = piece.repeat(times);
                 for text in [open.clone(), format!("{open}a"), format!("{open}a{}", end.repeat(times))] {
-                    if let Ok(predicate) = Predicate::parse(&text) {
-                        is_true(&predicate, &attributes());
-                    }
+                    parsed += usize::from(is_parsed_and_evaluated(&text));
                 }
             }
         }
+        assert!(parsed > 40, "{parsed} of the texts are predicates");
     }
 
     #[test]
@@ -443,9 +474,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_text_panics(text in ".{0,200}") {
-            if let Ok(predicate) = Predicate::parse(&text) {
-                is_true(&predicate, &attributes());
-            }
+            is_parsed_and_evaluated(&text);
         }
     }
 }

@@ -277,6 +277,7 @@ mod tests {
         attributes::Attributes,
         predicate::{MOST_STEPS, Predicate, Subject},
     };
+    use uptack::Truth;
 
     const DECLARED: [&str; 5] = ["station:text", "lane:int", "speed:double", "taxi:bool", "tags:list"];
 
@@ -349,7 +350,7 @@ mod tests {
             for text in compared.into_iter().chain(arithmetic) {
                 let predicate = Predicate::parse(&text).unwrap();
                 let is_true = |person: &Attributes| {
-                    predicate.is_true_of(&Subject::new(person, predicate.attributes()), MOST_STEPS)
+                    matches!(predicate.truth(&Subject::new(person, predicate.attributes()), MOST_STEPS), Truth::Yes)
                 };
                 match check(&text, &DECLARED) {
                     Err(error) => {

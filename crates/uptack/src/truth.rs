@@ -19,6 +19,14 @@ impl Truth {
         if truth { Self::Yes } else { Self::No }
     }
 
+    /// Itself while `left` is above zero, and *no* from then on. A *yes* that is kept lowers `left` by one. Nothing branches on the
+    /// truth.
+    pub fn up_to(self, left: &mut usize) -> Self {
+        let kept = black_box(usize::from(matches!(self, Self::Yes)) & usize::from(*left > 0));
+        *left -= kept;
+        Self::from_bool(kept == 1)
+    }
+
     /// The other truth. It branches, and so is only for hypothetical truths, such as those that the accountant compares.
     pub(crate) fn other(self) -> Self {
         match self {
@@ -94,4 +102,16 @@ impl<T> Index<Truth> for PerTruth<T> {
 #[inline]
 pub(crate) fn spread(bit: u64) -> u64 {
     0u64.wrapping_sub(black_box(bit))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_first_yes_are_kept() {
+        let mut left = 2;
+        let kept = [true, false, true, true, false].map(|truth| Truth::from_bool(truth).up_to(&mut left).mask() != 0);
+        assert_eq!((kept, left), ([true, false, true, false, false], 0));
+    }
 }

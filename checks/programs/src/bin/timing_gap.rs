@@ -20,7 +20,7 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 use uptack::{
-    Mechanism, OsCoins, Sampler, Truth,
+    Mechanism, OsCoins, Sampler,
     card::{Aggregators, BallotQuery, Card, CardBallot, CardQuestion, Enrolment, Operators, Timestamp},
     plan::{Prior, Request, plan},
     privacy::{Delta, Epsilon, WorkLimit},
@@ -94,7 +94,7 @@ fn print_cost_of_a_step() -> Result<()> {
         let started = Instant::now();
         let times = (20_000_000 / steps).max(1);
         for _ in 0..times {
-            std::hint::black_box(predicate.is_true_of(&subject, u64::MAX));
+            std::hint::black_box(predicate.truth(&subject, u64::MAX));
         }
         let nanoseconds = started.elapsed().as_nanos() as f64 / (steps * times) as f64;
         println!("{name:<20}{nanoseconds:>6.1} ns per step");
@@ -251,9 +251,8 @@ async fn control(signed: &SignedCard, attributes: &Attributes) -> Result<()> {
     let writer = Writer::new(card_task::parameters(&card)?)?;
     writer.fetch_keys().await?;
     let subject = Subject::new(attributes, &card.attributes);
-    let truths: Vec<bool> = predicates.iter().map(|predicate| predicate.is_true_of(&subject, u64::MAX)).collect();
-    let draw = |truth: &bool| sampler.draw(Truth::from_bool(*truth), &mut OsCoins);
-    let cells = truths.iter().map(draw).collect::<std::result::Result<Vec<usize>, _>>()?;
+    let draw = |predicate: &Predicate| sampler.draw(predicate.truth(&subject, u64::MAX), &mut OsCoins);
+    let cells = predicates.iter().map(draw).collect::<std::result::Result<Vec<usize>, _>>()?;
     let measurement = match card.asked() {
         CardQuestion::Ballot(_) => ballot::measurement(&cells.iter().map(|cell| Some(*cell == 0)).collect::<Vec<_>>()),
         CardQuestion::Person(_) | CardQuestion::Predicate(_) => Measurement::Cell(cells[0]),

@@ -1,6 +1,7 @@
 //! Cards that ask the person: who is asked, when, and who then answers.
 
 use std::{collections::BTreeMap, sync::Arc};
+use uptack::Truth;
 use uptack_dap::signed::SignedCard;
 
 use super::{Client, Outcome};
@@ -15,7 +16,7 @@ pub(super) fn has_truth(accepted: &Accepted, attributes: Option<&Attributes>) ->
     match accepted.asked {
         Asked::Device(_) => true,
         Asked::Person(_) => {
-            attributes.is_some_and(|attributes| attributes.says(&accepted.names.query.to_string()).is_some())
+            attributes.is_some_and(|attributes| attributes.answer(&accepted.names.query.to_string()).is_some())
         }
     }
 }
@@ -28,7 +29,7 @@ impl Client {
         &self,
         attributes: &mut BTreeMap<String, Attributes>,
         cards: &[SignedCard],
-        ask: impl FnOnce(&[Arc<Accepted>]) -> Result<Vec<Option<bool>>>,
+        ask: impl FnOnce(&[Arc<Accepted>]) -> Result<Vec<Option<Truth>>>,
     ) -> Result<()> {
         let questions = self.unanswered(attributes, cards)?;
         for question in &questions {
@@ -39,9 +40,9 @@ impl Client {
             return Ok(());
         }
         for (question, answer) in questions.iter().zip(ask(&questions)?) {
-            let Some(yes) = answer else { continue };
+            let Some(answer) = answer else { continue };
             let query = question.names.query.to_string();
-            attributes.values_mut().for_each(|owner| owner.say(&query, yes));
+            attributes.values_mut().for_each(|owner| owner.set_answer(&query, answer));
         }
         Ok(())
     }

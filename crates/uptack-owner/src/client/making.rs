@@ -99,7 +99,7 @@ impl Client {
     ) -> Result<(Measurement, SealedReport)> {
         let unknown = Attributes::default();
         let attributes = attributes.unwrap_or(&unknown);
-        let measurement = Tosser::new(accepted)?.toss(accepted, attributes, &self.config.observer)?;
+        let measurement = Randomizer::new(accepted)?.randomize(accepted, attributes, &self.config.observer)?;
         self.config.observer.on(Event::Sealed);
         let sealed = writer.seal(&measurement, accepted.window.0).await?;
         Ok((measurement, sealed))
@@ -143,7 +143,7 @@ impl Client {
 }
 
 /// Draws the cells of a card.
-struct Tosser {
+struct Randomizer {
     channel: Channel,
     sampler: Sampler,
     sums: Sums,
@@ -172,7 +172,7 @@ impl Sums {
     }
 }
 
-impl Tosser {
+impl Randomizer {
     fn new(accepted: &Accepted) -> Result<Self> {
         let card = &accepted.opened.card;
         let channel = card.checked_channel().map_err(|error| Error::Input(error.to_string()))?;
@@ -180,20 +180,20 @@ impl Tosser {
         Ok(Self { channel, sampler, sums: Sums::of(card) })
     }
 
-    /// Finds every truth, and tosses coins for each, whatever it is. A person who has said nothing would count as *no*;
-    /// callers never ask for such a person.
-    fn toss(&self, accepted: &Accepted, attributes: &Attributes, observer: &Observer) -> Result<Measurement> {
+    /// Finds every truth, and tosses coins for each. A person who has not answered would count as *no*; callers never ask for
+    /// such a person.
+    fn randomize(&self, accepted: &Accepted, attributes: &Attributes, observer: &Observer) -> Result<Measurement> {
         let truths = match &accepted.asked {
             Asked::Device(predicates) => evaluate(predicates, accepted, attributes, observer),
-            Asked::Person(_) => vec![attributes.says(&accepted.names.query.to_string()).unwrap_or(false)],
+            Asked::Person(_) => vec![attributes.answer(&accepted.names.query.to_string()).unwrap_or(Truth::No)],
         };
         let cells = truths.iter().map(|truth| self.draw(*truth, observer)).collect::<Result<Vec<usize>>>()?;
         Ok(self.measurement(&cells))
     }
 
-    fn draw(&self, truth: bool, observer: &Observer) -> Result<usize> {
+    fn draw(&self, truth: Truth, observer: &Observer) -> Result<usize> {
         observer.on(Event::Tossed);
-        let drawn = self.sampler.draw(Truth::from_bool(truth), &mut OsCoins);
+        let drawn = self.sampler.draw(truth, &mut OsCoins);
         drawn.map_err(Error::environment)
     }
 
@@ -216,18 +216,15 @@ impl Tosser {
     }
 }
 
-/// Evaluates every predicate, whatever the first ones say.
-fn evaluate(predicates: &[Predicate], accepted: &Accepted, attributes: &Attributes, observer: &Observer) -> Vec<bool> {
+/// Evaluates every predicate, without short-circuiting.
+fn evaluate(predicates: &[Predicate], accepted: &Accepted, attributes: &Attributes, observer: &Observer) -> Vec<Truth> {
     let mut left = accepted.most_yes;
     let subject = Subject::new(attributes, &accepted.opened.card.attributes);
     let most_steps = MOST_STEPS / predicates.len().max(1) as u64;
     let truth_of = |predicate: &Predicate| {
         observer.on(Event::Evaluated);
-        let truth = predicate.is_true_of(&subject, most_steps);
-        // Beyond what a ballot allows, true answers are given as no; the first ones are kept.
-        let kept = truth && left > 0;
-        left -= usize::from(kept);
-        kept
+        // A ballot keeps the first true answers, as many as it allows; the others are given as no.
+        predicate.truth(&subject, most_steps).up_to(&mut left)
     };
     predicates.iter().map(truth_of).collect()
 }

@@ -14,6 +14,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
+use uptack::Truth;
 use uptack_dap::{
     client::Client as Writer,
     clock::Clock,
@@ -131,7 +132,7 @@ impl Client {
     pub async fn visit_asking(
         &self,
         owners: &[Named],
-        ask: impl FnOnce(&[Arc<Accepted>]) -> Result<Vec<Option<bool>>>,
+        ask: impl FnOnce(&[Arc<Accepted>]) -> Result<Vec<Option<Truth>>>,
         progress: impl Fn(usize, usize),
     ) -> Result<Vec<Outcome>> {
         let mut attributes: BTreeMap<String, Attributes> = owners.iter().cloned().collect();

@@ -1,6 +1,9 @@
 //! Nothing leaks by behaviour: the wire looks the same whatever the truth, and one card is one report.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex},
+};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
@@ -50,6 +53,13 @@ fn take(seen: &Seen) -> (Vec<String>, usize) {
     (lines.collect(), all.len())
 }
 
+/// The cell of the only report in a client's ledger, which is kept until the leader acknowledges the report.
+fn drawn_cell(client: &Device) -> Vec<u8> {
+    let moment = client.ledger().next_due().unwrap().unwrap();
+    let due = client.ledger().due(moment, 1).unwrap().remove(0);
+    client.ledger().report(&due).unwrap().unwrap().measurement
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_wire_looks_the_same_for_yes_no_bottom_and_no_attribute() {
     let world = World::start().await;
@@ -59,9 +69,10 @@ async fn the_wire_looks_the_same_for_yes_no_bottom_and_no_attribute() {
     for (name, attributes) in
         [("yes", r#"{"station": "a"}"#), ("no", r#"{"station": "b"}"#), ("none", "{}"), ("wrong", r#"{"station": 5}"#)]
     {
-        // Every output has a probability of at least 0.2 for either truth, so that these owners nearly always send
-        // all three; a miss costs nothing but teeth.
-        for attempt in 0..5 {
+        // Owners of either truth send `1`, `0` and ⊥. Each has a probability above 0.1, so that one of them is missing after
+        // 500 attempts with a probability below 10⁻²².
+        let mut sent = BTreeSet::new();
+        for attempt in 0..500 {
             let mut card = card(&world.signer, 40);
             with_mechanism(&mut card, "normal-form(f=0.6,r=0.2)");
             card.question = Some(format!("{name} {attempt}"));
@@ -71,6 +82,8 @@ async fn the_wire_looks_the_same_for_yes_no_bottom_and_no_attribute() {
             let client = client(directory.path(), policy(&world.signer));
             assert_eq!(client.consider(&[name], &[signed]).unwrap()[0].status, Status::Waiting);
             let owners = [owner(name, attributes)].into_iter().collect();
+            assert_eq!(client.prepare(&owners).await.unwrap(), 1);
+            sent.insert(drawn_cell(&client));
             assert_eq!(client.upload(&owners).await.unwrap(), 1);
             let mask = |(lines, bytes): (Vec<String>, usize)| {
                 // The task's name is random and of one length.
@@ -78,7 +91,11 @@ async fn the_wire_looks_the_same_for_yes_no_bottom_and_no_attribute() {
                 (lines.collect::<Vec<_>>(), bytes)
             };
             traffic.push((name, mask(take(&at_leader)), mask(take(&at_helper))));
+            if sent.len() == 3 {
+                break;
+            }
         }
+        assert_eq!(sent.len(), 3, "{name}");
     }
     let (_, leader, helper) = &traffic[0];
     let methods = |lines: &[(String, usize)]| lines.iter().map(|(method, _)| method.clone()).collect::<String>();

@@ -1,7 +1,7 @@
 //! Cards that ask the person: the truth is what the person says, and nobody is made to say anything.
 
 use std::collections::BTreeMap;
-use uptack::card::Card;
+use uptack::{Truth, card::Card};
 use uptack_owner::{attributes::Attributes, client::Status, policy::Policy};
 
 use crate::world::*;
@@ -28,7 +28,7 @@ async fn what_people_say_is_counted_and_who_says_nothing_sends_nothing() {
     for (name, said) in [("a", Some(true)), ("b", Some(false)), ("c", Some(true)), ("silent", None)] {
         let mut known = Attributes::default();
         if let Some(yes) = said {
-            known.say(&signed.query, yes);
+            known.set_answer(&signed.query, Truth::from_bool(yes));
         }
         owners.insert(name.to_owned(), known);
     }
@@ -47,6 +47,6 @@ async fn what_people_say_is_counted_and_who_says_nothing_sends_nothing() {
 #[test]
 fn a_column_of_a_fleet_can_stand_for_what_people_say() {
     let owners = uptack_owner::attributes::fleet_from_csv("owner,likes:bool\na,true\nb,false\nc,\n").unwrap();
-    let debug = format!("{:?}", owners[0].1.clone().speaking_by("likes"));
+    let debug = format!("{:?}", owners[0].1.clone().answering_with("likes"));
     assert!(!debug.contains("true"), "what is said does not show: {debug}");
 }

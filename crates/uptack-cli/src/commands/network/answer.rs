@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
+use uptack::Truth;
 use uptack::card::Timestamp;
 use uptack::display::{self, Rounding};
 use uptack_dap::credential::OwnerSecret;
@@ -110,9 +111,9 @@ fn check_arrived(outcomes: &[Outcome]) -> Result<()> {
 }
 
 /// What the person answers to each question: by the option, which can mean only one question, or in the terminal.
-fn answers(questions: &[Arc<Accepted>], truth: Option<TruthArgument>) -> uptack_owner::Result<Vec<Option<bool>>> {
+fn answers(questions: &[Arc<Accepted>], truth: Option<TruthArgument>) -> uptack_owner::Result<Vec<Option<Truth>>> {
     match (truth, questions) {
-        (Some(truth), [_]) => Ok(vec![Some(truth == TruthArgument::Yes)]),
+        (Some(truth), [_]) => Ok(vec![Some(Truth::from_bool(truth == TruthArgument::Yes))]),
         (Some(_), _) => Err(ambiguous(questions.len())),
         (None, _) if !io::stdin().is_terminal() => Ok(vec![None; questions.len()]),
         (None, _) => questions.iter().map(|question| ask_in_terminal(question)).collect(),
@@ -125,7 +126,7 @@ fn ambiguous(questions: usize) -> uptack_owner::Error {
     ))
 }
 
-fn ask_in_terminal(question: &Accepted) -> uptack_owner::Result<Option<bool>> {
+fn ask_in_terminal(question: &Accepted) -> uptack_owner::Result<Option<Truth>> {
     let Asked::Person(text) = &question.asked else { return Ok(None) };
     let claims = &question.opened.card.claims;
     say(&format!(
@@ -134,7 +135,8 @@ fn ask_in_terminal(question: &Accepted) -> uptack_owner::Result<Option<bool>> {
         readable_up(claims.whole_one_aggregator()),
         readable_up(claims.whole_linked())
     ));
-    read_answer().map_err(|error| uptack_owner::Error::Environment(format!("terminal: {error}")))
+    let answer = read_answer().map_err(|error| uptack_owner::Error::Environment(format!("terminal: {error}")))?;
+    Ok(answer.map(Truth::from_bool))
 }
 
 /// The text is a stranger's, and must not move the cursor.
@@ -220,7 +222,7 @@ impl OwnerArguments {
         &self,
         owners: &[Named],
         adjust: impl FnOnce(Config) -> Config,
-        ask: impl Fn(&[Arc<Accepted>]) -> uptack_owner::Result<Vec<Option<bool>>>,
+        ask: impl Fn(&[Arc<Accepted>]) -> uptack_owner::Result<Vec<Option<Truth>>>,
         conclude: impl Fn(&[Outcome]) -> Result<()>,
     ) -> Result<()> {
         self.start_log()?;

@@ -59,7 +59,7 @@ impl FleetArguments {
     fn owners(&self) -> Result<Vec<Named>> {
         let owners = read_fleet(&self.owners)?;
         let Some(column) = &self.truth else { return Ok(owners) };
-        Ok(owners.into_iter().map(|(name, known)| (name, known.speaking_by(column))).collect())
+        Ok(owners.into_iter().map(|(name, known)| (name, known.answering_with(column))).collect())
     }
 }
 
