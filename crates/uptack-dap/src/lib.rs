@@ -46,8 +46,5 @@ pub mod signed;
 pub mod task;
 pub mod token;
 
-// Until the aggregator names `crypto`.
-#[doc(hidden)]
-pub use crypto as digest;
 pub use error::{Error, Result};
 pub use task::card_task;

@@ -1,11 +1,12 @@
 //! The protocol over HTTP: method, path and media types of every request.
 
+use janus_messages::{
+    AggregateShare, AggregateShareReq, AggregationJobContinueReq, AggregationJobInitializeReq, AggregationJobResp,
+    Collection, CollectionReq, HpkeConfigList, Report, query_type::TimeInterval,
+};
 use serde::Deserialize;
 
-use super::{
-    AggregateShare, AggregateShareReq, AggregationJobContinueReq, AggregationJobInitializeReq, AggregationJobResp,
-    Collection, CollectionReq, HpkeConfigList, Report, TaskId, TimeInterval,
-};
+use super::TaskId;
 
 /// A header that carries a token in some deployments, instead of `Authorization`.
 pub const TOKEN_HEADER: &str = "dap-auth-token";

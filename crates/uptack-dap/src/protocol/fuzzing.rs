@@ -3,6 +3,16 @@
 //! Each takes any bytes and may not panic. Where a message decodes, it encodes to the same bytes again: otherwise two parties
 //! could read one message differently. Not part of the interface.
 
+use janus_messages::{
+    AggregateShare, AggregateShareReq, AggregationJobContinueReq, AggregationJobInitializeReq, AggregationJobResp,
+    BatchSelector, Collection, CollectionReq, HpkeCiphertext, HpkeConfigList, PartialBatchSelector, PrepareInit,
+    PrepareResp, PrepareStepResult, Query, Report, ReportIdChecksum, ReportShare, query_type::TimeInterval,
+};
+use prio::{
+    codec::{Decode, Encode},
+    topology::ping_pong::PingPongMessage,
+};
+
 use super::*;
 
 /// The first byte chooses the kind of message; the rest is the message.
@@ -75,9 +85,9 @@ pub fn ciphertexts(data: &[u8]) {
         return;
     };
     let keypair = generate_keypair(1);
-    let metadata = ReportMetadata::new(ReportId::from([1; 16]), Time::from_seconds_since_epoch(1));
+    let header = ReportHeader { id: ReportId::from([1; 16]), time: 1 };
     let task = TaskId::from([3; 32]);
-    let opened = open_input_share(&keypair, Role::Helper, &task, &metadata, &[], &ciphertext);
+    let opened = hpke::open_input(&keypair, AggregatorRole::Helper, &task, &header, &[], &ciphertext);
     assert!(opened.is_err(), "opened under a key that did not exist");
 }
 
@@ -108,9 +118,9 @@ impl Sample {
     fn new() -> Self {
         let (vdaf, id) = (three_cells(), ReportId::from([1; 16]));
         let (public, inputs) = vdaf.shard(&Measurement::Cell(1), &id).expect("there is a cell 1");
-        let metadata = ReportMetadata::new(id, Time::from_seconds_since_epoch(1_000));
-        let [leader, sealed] = seal(&metadata, &public, &inputs);
-        let report = Report::new(metadata, public.clone(), leader, sealed.clone());
+        let header = ReportHeader { id, time: 1_000 };
+        let [leader, sealed] = seal(&header, &public, &inputs);
+        let report = Report::new(header.metadata(), public.clone(), leader, sealed.clone());
         let (_, first) = vdaf.leader_start(&VERIFY_KEY, &id, &public, &inputs[0]).expect("an honest report");
         let (_, second) = vdaf.helper_finish(&VERIFY_KEY, &id, &public, &inputs[1], &first).expect("an honest report");
         Self { public, inputs, sealed, report, first, second }
@@ -165,10 +175,11 @@ impl Sample {
 }
 
 /// Seals the input shares of a report for the leader and for the helper.
-fn seal(metadata: &ReportMetadata, public: &[u8], [leader, helper]: &[Vec<u8>; 2]) -> [HpkeCiphertext; 2] {
+fn seal(header: &ReportHeader, public: &[u8], [leader, helper]: &[Vec<u8>; 2]) -> [HpkeCiphertext; 2] {
     let (keypair, task) = (generate_keypair(1), TaskId::from([3; 32]));
-    [(Role::Leader, leader), (Role::Helper, helper)].map(|(role, share)| {
-        seal_input_share(keypair.config(), role, &task, metadata, public, share.clone()).expect("a fresh key works")
+    [(AggregatorRole::Leader, leader), (AggregatorRole::Helper, helper)].map(|(role, share)| {
+        let sealed = hpke::seal_input(keypair.config(), role, &task, header, public, share.clone());
+        sealed.expect("a fresh key works").0
     })
 }
 

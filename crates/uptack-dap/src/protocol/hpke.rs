@@ -6,8 +6,7 @@
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use janus_messages::{
     AggregateShareAad, BatchSelector, Extension, ExtensionType, HpkeAeadId, HpkeCiphertext, HpkeConfig, HpkeConfigId,
-    HpkeConfigList, HpkeKdfId, HpkeKemId, HpkePublicKey, InputShareAad, Interval, PlaintextInputShare, ReportMetadata,
-    Role, TaskId,
+    HpkeConfigList, HpkeKdfId, HpkeKemId, HpkePublicKey, InputShareAad, PlaintextInputShare, Role, TaskId,
 };
 use prio::codec::Decode;
 use rustls::crypto::{
@@ -144,7 +143,7 @@ impl SealedShare {
     }
 }
 
-/// Seals a client's input share to one aggregator.
+/// Client: seals an input share to one aggregator.
 pub(super) fn seal_input(
     config: &HpkeConfig,
     receiver: AggregatorRole,
@@ -153,57 +152,11 @@ pub(super) fn seal_input(
     public_share: &[u8],
     input_share: Vec<u8>,
 ) -> Result<SealedShare> {
-    seal_input_share(config, receiver.to_dap(), task, &header.metadata(), public_share, input_share).map(SealedShare)
-}
-
-/// Opens an input share that a client sealed to us.
-pub(super) fn open_input(
-    keypair: &HpkeKeypair,
-    receiver: AggregatorRole,
-    task: &TaskId,
-    header: &ReportHeader,
-    public_share: &[u8],
-    sealed: &HpkeCiphertext,
-) -> std::result::Result<Vec<u8>, OpenError> {
-    open_input_share(keypair, receiver.to_dap(), task, &header.metadata(), public_share, sealed)
-}
-
-/// Aggregator: seals a share of a batch to the collector.
-pub fn seal_sum(
-    collector: &HpkeConfig,
-    sender: AggregatorRole,
-    task: &TaskId,
-    batch: BatchInterval,
-    sum: &Sum,
-) -> Result<SealedShare> {
-    seal_aggregate_share(collector, sender.to_dap(), task, batch.to_dap(), sum).map(SealedShare)
-}
-
-/// Collector: opens an aggregator's share of a batch.
-pub fn open_sum(
-    keypair: &HpkeKeypair,
-    sender: AggregatorRole,
-    task: &TaskId,
-    batch: BatchInterval,
-    vdaf: &Vdaf,
-    share: &SealedShare,
-) -> Result<Sum> {
-    vdaf.sum_from_bytes(&open_aggregate_share(keypair, sender.to_dap(), task, batch.to_dap(), &share.0)?)
-}
-
-/// Seals a client's input share to one aggregator.
-pub fn seal_input_share(
-    config: &HpkeConfig,
-    receiver: Role,
-    task: &TaskId,
-    metadata: &ReportMetadata,
-    public_share: &[u8],
-    input_share: Vec<u8>,
-) -> Result<HpkeCiphertext> {
     let plaintext = encode(&PlaintextInputShare::new(Vec::new(), input_share));
-    let info = info(INPUT_SHARE, Role::Client, receiver);
-    let aad = input_share_aad(task, metadata, public_share);
-    seal(config, &info, &plaintext, &aad).ok_or_else(|| Error::refused(format!("the {receiver}'s key cannot be used")))
+    let info = info(INPUT_SHARE, Role::Client, receiver.to_dap());
+    let aad = input_share_aad(task, header, public_share);
+    let sealed = seal(config, &info, &plaintext, &aad);
+    sealed.map(SealedShare).ok_or_else(|| Error::refused(format!("the {receiver}'s key cannot be used")))
 }
 
 /// Why an input share could not be read.
@@ -215,18 +168,18 @@ pub enum OpenError {
     Message,
 }
 
-/// Opens an input share that a client sealed to us.
-pub fn open_input_share(
+/// Aggregator: opens an input share that a client sealed to it.
+pub(super) fn open_input(
     keypair: &HpkeKeypair,
-    receiver: Role,
+    receiver: AggregatorRole,
     task: &TaskId,
-    metadata: &ReportMetadata,
+    header: &ReportHeader,
     public_share: &[u8],
-    ciphertext: &HpkeCiphertext,
+    sealed: &HpkeCiphertext,
 ) -> std::result::Result<Vec<u8>, OpenError> {
-    let info = info(INPUT_SHARE, Role::Client, receiver);
-    let aad = input_share_aad(task, metadata, public_share);
-    let plaintext = open(keypair, &info, ciphertext, &aad).ok_or(OpenError::Decrypt)?;
+    let info = info(INPUT_SHARE, Role::Client, receiver.to_dap());
+    let aad = input_share_aad(task, header, public_share);
+    let plaintext = open(keypair, &info, sealed, &aad).ok_or(OpenError::Decrypt)?;
     let share = PlaintextInputShare::get_decoded(&plaintext).map_err(|_| OpenError::Message)?;
     if !are_extensions_valid(share.extensions()) {
         return Err(OpenError::Message);
@@ -242,46 +195,47 @@ fn are_extensions_valid(extensions: &[Extension]) -> bool {
     !has_duplicates && !types.contains(&(ExtensionType::Taskprov as u16))
 }
 
-/// Seals an aggregator's share of a batch to the collector.
-pub fn seal_aggregate_share(
-    config: &HpkeConfig,
-    sender: Role,
+/// Aggregator: seals a share of a batch to the collector.
+pub fn seal_sum(
+    collector: &HpkeConfig,
+    sender: AggregatorRole,
     task: &TaskId,
-    interval: Interval,
-    share: &Sum,
-) -> Result<HpkeCiphertext> {
-    let info = info(AGGREGATE_SHARE, sender, Role::Collector);
-    let aad = aggregate_share_aad(task, interval);
-    seal(config, &info, &share.to_bytes(), &aad).ok_or_else(|| Error::environment("the collector's key cannot be used"))
+    batch: BatchInterval,
+    sum: &Sum,
+) -> Result<SealedShare> {
+    let info = info(AGGREGATE_SHARE, sender.to_dap(), Role::Collector);
+    let sealed = seal(collector, &info, &sum.to_bytes(), &aggregate_share_aad(task, batch));
+    sealed.map(SealedShare).ok_or_else(|| Error::environment("the collector's key cannot be used"))
 }
 
-/// Opens an aggregator's share of a batch.
-pub fn open_aggregate_share(
+/// Collector: opens an aggregator's share of a batch.
+pub fn open_sum(
     keypair: &HpkeKeypair,
-    sender: Role,
+    sender: AggregatorRole,
     task: &TaskId,
-    interval: Interval,
-    ciphertext: &HpkeCiphertext,
-) -> Result<Vec<u8>> {
-    let info = info(AGGREGATE_SHARE, sender, Role::Collector);
-    let aad = aggregate_share_aad(task, interval);
-    open(keypair, &info, ciphertext, &aad)
-        .ok_or_else(|| Error::refused(format!("the {sender}'s share does not open under our key")))
+    batch: BatchInterval,
+    vdaf: &Vdaf,
+    share: &SealedShare,
+) -> Result<Sum> {
+    let info = info(AGGREGATE_SHARE, sender.to_dap(), Role::Collector);
+    let opened = open(keypair, &info, &share.0, &aggregate_share_aad(task, batch))
+        .ok_or_else(|| Error::refused(format!("the {sender}'s share does not open under our key")))?;
+    vdaf.sum_from_bytes(&opened)
 }
 
-fn input_share_aad(task: &TaskId, metadata: &ReportMetadata, public_share: &[u8]) -> Vec<u8> {
-    encode(&InputShareAad::new(*task, metadata.clone(), public_share.to_vec()))
+fn input_share_aad(task: &TaskId, header: &ReportHeader, public_share: &[u8]) -> Vec<u8> {
+    encode(&InputShareAad::new(*task, header.metadata(), public_share.to_vec()))
 }
 
-fn aggregate_share_aad(task: &TaskId, interval: Interval) -> Vec<u8> {
-    let selector = BatchSelector::new_time_interval(interval);
+fn aggregate_share_aad(task: &TaskId, batch: BatchInterval) -> Vec<u8> {
+    let selector = BatchSelector::new_time_interval(batch.to_dap());
     encode(&AggregateShareAad::new(*task, Vec::new(), selector))
 }
 
 const INPUT_SHARE: &[u8] = b"dap-09 input share";
 const AGGREGATE_SHARE: &[u8] = b"dap-09 aggregate share";
 
-/// What binds a ciphertext to its purpose, its sender and its receiver.
+/// Binds a ciphertext to its purpose, its sender and its receiver.
 fn info(label: &[u8], sender: Role, receiver: Role) -> Vec<u8> {
     [label, &[sender as u8, receiver as u8]].concat()
 }
@@ -314,7 +268,7 @@ fn suite(config: &HpkeConfig) -> Option<&'static dyn Hpke> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::{ReportId, Time, Vdaf, VdafKind};
+    use crate::protocol::{ReportId, VdafKind};
     use janus_core::hpke::{self as janus, HpkeApplicationInfo, Label};
 
     fn at_janus(keypair: &HpkeKeypair) -> janus::HpkeKeypair {
@@ -324,20 +278,19 @@ mod tests {
     /// Under every supported algorithm, Janus opens our shares and we open those of Janus.
     #[test]
     fn shares_open_at_janus_and_those_of_janus_here() {
-        let (task, id) = (TaskId::from([3; 32]), ReportId::from([1; 16]));
-        let metadata = ReportMetadata::new(id, Time::from_seconds_since_epoch(600));
+        let task = TaskId::from([3; 32]);
+        let header = ReportHeader { id: ReportId::from([1; 16]), time: 600 };
         let (public, share) = (b"public".to_vec(), b"share".to_vec());
-        let aad = input_share_aad(&task, &metadata, &public);
+        let aad = input_share_aad(&task, &header, &public);
         let message = encode(&PlaintextInputShare::new(Vec::new(), share.clone()));
         for keypair in keypairs() {
             let theirs = at_janus(&keypair);
-            for role in [Role::Leader, Role::Helper] {
-                let info = HpkeApplicationInfo::new(&Label::InputShare, &Role::Client, &role);
-                let sealed =
-                    seal_input_share(keypair.config(), role, &task, &metadata, &public, share.clone()).unwrap();
-                assert_eq!(janus::open(&theirs, &info, &sealed, &aad).unwrap(), message);
+            for role in [AggregatorRole::Leader, AggregatorRole::Helper] {
+                let info = HpkeApplicationInfo::new(&Label::InputShare, &Role::Client, &role.to_dap());
+                let sealed = seal_input(keypair.config(), role, &task, &header, &public, share.clone()).unwrap();
+                assert_eq!(janus::open(&theirs, &info, &sealed.0, &aad).unwrap(), message);
                 let sealed = janus::seal(keypair.config(), &info, &message, &aad).unwrap();
-                assert_eq!(open_input_share(&keypair, role, &task, &metadata, &public, &sealed), Ok(share.clone()));
+                assert_eq!(open_input(&keypair, role, &task, &header, &public, &sealed), Ok(share.clone()));
             }
         }
     }
@@ -345,17 +298,16 @@ mod tests {
     #[test]
     fn sums_open_at_janus_and_those_of_janus_here() {
         let task = TaskId::from([3; 32]);
-        let interval =
-            Interval::new(Time::from_seconds_since_epoch(600), super::super::Duration::from_seconds(60)).unwrap();
-        let aad = aggregate_share_aad(&task, interval);
-        let sum = Vdaf::new(&VdafKind::histogram(3)).unwrap().zero();
-        let keypair = generate_keypair(7);
-        for role in [Role::Leader, Role::Helper] {
-            let info = HpkeApplicationInfo::new(&Label::AggregateShare, &role, &Role::Collector);
-            let sealed = seal_aggregate_share(keypair.config(), role, &task, interval, &sum).unwrap();
-            assert_eq!(janus::open(&at_janus(&keypair), &info, &sealed, &aad).unwrap(), sum.to_bytes());
-            let sealed = janus::seal(keypair.config(), &info, &sum.to_bytes(), &aad).unwrap();
-            assert_eq!(open_aggregate_share(&keypair, role, &task, interval, &sealed).unwrap(), sum.to_bytes());
+        let batch = BatchInterval::new(600, 660).unwrap();
+        let aad = aggregate_share_aad(&task, batch);
+        let vdaf = Vdaf::new(&VdafKind::histogram(3)).unwrap();
+        let (sum, keypair) = (vdaf.zero(), generate_keypair(7));
+        for role in [AggregatorRole::Leader, AggregatorRole::Helper] {
+            let info = HpkeApplicationInfo::new(&Label::AggregateShare, &role.to_dap(), &Role::Collector);
+            let sealed = seal_sum(keypair.config(), role, &task, batch, &sum).unwrap();
+            assert_eq!(janus::open(&at_janus(&keypair), &info, &sealed.0, &aad).unwrap(), sum.to_bytes());
+            let sealed = SealedShare(janus::seal(keypair.config(), &info, &sum.to_bytes(), &aad).unwrap());
+            assert_eq!(open_sum(&keypair, role, &task, batch, &vdaf, &sealed).unwrap().to_bytes(), sum.to_bytes());
         }
     }
 

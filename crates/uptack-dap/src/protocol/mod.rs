@@ -26,7 +26,7 @@ pub use collection::{AggregateShareAnswer, AggregateShareRequest, BatchChecksum,
 pub use endpoint::{Endpoint, KeysQuery, TOKEN_HEADER};
 pub use hpke::{
     HpkeKeypair, HpkePrivateKey, OpenError, SealedShare, generate_keypair, is_hpke_config_supported, keys_from_bytes,
-    keys_to_bytes, open_aggregate_share, open_input_share, open_sum, seal_aggregate_share, seal_input_share, seal_sum,
+    keys_to_bytes, open_sum, seal_sum,
 };
 pub use problem::ProblemType;
 pub use upload::{SealedInputShare, SealedReport, UploadedReport};
@@ -34,19 +34,12 @@ pub use vdaf::{
     Contribution, LeaderState, Measurement, PrepareMessage, Sum, VERIFY_KEY_LENGTH, Vdaf, VdafKind, VerifyKey,
 };
 
-pub use janus_messages::{AggregationJobId, CollectionJobId, ReportId, TaskId};
-// Types of the draft that the aggregators still handle themselves.
-pub use janus_messages::{
-    AggregateShare, AggregateShareReq, AggregationJobContinueReq, AggregationJobInitializeReq, AggregationJobResp,
-    BatchSelector, Collection, CollectionReq, Duration, HpkeCiphertext, HpkeConfig, HpkeConfigId, HpkeConfigList,
-    Interval, PartialBatchSelector, PrepareError, PrepareInit, PrepareResp, PrepareStepResult, Query, Report,
-    ReportIdChecksum, ReportMetadata, ReportShare, Role, Time, problem_type::DapProblemType, query_type::TimeInterval,
-};
-pub use prio::{
-    codec::{Decode, Encode},
-    topology::ping_pong::PingPongMessage,
-};
+pub use janus_messages::{AggregationJobId, CollectionJobId, HpkeConfig, ReportId, TaskId};
 
+#[cfg(test)]
+pub(crate) use janus_messages as messages;
+use janus_messages::{Duration, Interval, ReportMetadata, Role, Time};
+use prio::codec::Encode;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -54,7 +47,7 @@ use std::fmt;
 pub const NAME: &str = "DAP-09";
 
 /// Encodes a message that has an encoding by construction.
-pub fn encode(message: &impl Encode) -> Vec<u8> {
+fn encode(message: &impl Encode) -> Vec<u8> {
     message.get_encoded().expect("lengths are bounded far below what the length fields hold")
 }
 
@@ -70,7 +63,7 @@ pub enum AggregatorRole {
 
 impl AggregatorRole {
     /// The protocol's name for it.
-    pub fn to_dap(self) -> Role {
+    fn to_dap(self) -> Role {
         match self {
             Self::Leader => Role::Leader,
             Self::Helper => Role::Helper,

@@ -24,9 +24,20 @@ impl SealedReport {
         header: ReportHeader,
         task: &TaskId,
         vdaf: &Vdaf,
+        keys: &[HpkeConfig; 2],
+    ) -> Result<Self> {
+        let (public_share, shares) = vdaf.shard(measurement, &header.id)?;
+        Self::from_shares(header, task, public_share, shares, keys)
+    }
+
+    /// Seals the shares that [`Vdaf::shard`] gives, for the leader and for the helper.
+    pub fn from_shares(
+        header: ReportHeader,
+        task: &TaskId,
+        public_share: Vec<u8>,
+        [leader_share, helper_share]: [Vec<u8>; 2],
         [leader, helper]: &[HpkeConfig; 2],
     ) -> Result<Self> {
-        let (public_share, [leader_share, helper_share]) = vdaf.shard(measurement, &header.id)?;
         let seal = |key, receiver, share| hpke::seal_input(key, receiver, task, &header, &public_share, share);
         let leader_share = seal(leader, AggregatorRole::Leader, leader_share)?;
         let helper_share = seal(helper, AggregatorRole::Helper, helper_share)?;

@@ -218,7 +218,7 @@ fn digits(mut number: u128) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::task::TaskParameters;
+    use crate::{protocol::messages, task::TaskParameters};
     use janus_core::{
         auth_tokens::{AuthenticationToken, AuthenticationTokenHash},
         vdaf::{VdafInstance, vdaf_dp_strategies::Prio3SumVec},
@@ -233,14 +233,14 @@ mod tests {
         peer_aggregator_endpoint: Url,
         query_type: QueryType,
         vdaf: VdafInstance,
-        role: protocol::Role,
+        role: messages::Role,
         vdaf_verify_key: Option<String>,
         max_batch_query_count: u64,
-        task_expiration: Option<protocol::Time>,
-        report_expiry_age: Option<protocol::Duration>,
+        task_expiration: Option<messages::Time>,
+        report_expiry_age: Option<messages::Duration>,
         min_batch_size: u64,
-        time_precision: protocol::Duration,
-        tolerable_clock_skew: protocol::Duration,
+        time_precision: messages::Duration,
+        tolerable_clock_skew: messages::Duration,
         collector_hpke_config: HpkeConfig,
         aggregator_auth_token: Option<AuthenticationToken>,
         aggregator_auth_token_hash: Option<AuthenticationTokenHash>,
@@ -284,8 +284,8 @@ mod tests {
     fn a_leader_and_a_helper_get_what_they_need() {
         let (set, [leader, helper]) = tasks(VdafKind::histogram(6));
         for (task, role, peer) in [
-            (&leader, protocol::Role::Leader, "https://helper.example/"),
-            (&helper, protocol::Role::Helper, "https://leader.example/dap/"),
+            (&leader, messages::Role::Leader, "https://helper.example/"),
+            (&helper, messages::Role::Helper, "https://leader.example/dap/"),
         ] {
             assert_eq!(task.task_id, Some(set.parameters().task_id));
             assert_eq!(task.peer_aggregator_endpoint.as_str(), peer);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use uptack_dap::{
-    digest::sha256,
+    crypto::sha256,
     protocol::{OpenError, ProblemType, ReportError, SealedInputShare, UploadedReport},
     signed::PublicKey,
 };

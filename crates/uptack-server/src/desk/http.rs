@@ -12,7 +12,7 @@ use axum::{
 use serde::Deserialize;
 use serde_json::json;
 use std::sync::Arc;
-use uptack_dap::digest::sha256;
+use uptack_dap::crypto::sha256;
 
 use crate::{
     base::{

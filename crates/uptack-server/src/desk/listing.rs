@@ -4,7 +4,7 @@
 use axum::{body::Bytes, http::HeaderValue};
 use std::collections::BTreeMap;
 use uptack_dap::{
-    digest::sha256,
+    crypto::sha256,
     listing::{LONGEST_PAGE, Page},
     signed::SignedCard,
 };

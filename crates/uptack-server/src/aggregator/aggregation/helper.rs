@@ -3,7 +3,7 @@
 use axum::http::StatusCode;
 use std::sync::Arc;
 use uptack_dap::{
-    digest::sha256,
+    crypto::sha256,
     protocol::{
         AggregationAnswer, AggregationJobId, Contribution, PrepareMessage, ProblemType, ReportError, ReportHeader,
         RequestedAggregation, RequestedReport,

@@ -118,7 +118,7 @@ mod tests {
     /// Files that were made by a step are in use, so a step is changed only by adding another.
     #[test]
     fn released_steps_stay_what_they_were() {
-        let digest = uptack_dap::digest::sha256(STEPS[..2].concat().as_bytes());
+        let digest = uptack_dap::crypto::sha256(STEPS[..2].concat().as_bytes());
         assert_eq!(URL_SAFE_NO_PAD.encode(digest), "--F1WSBCUaVvd3EN6oJ0Mfwxs-EJp-ndJDV411fRZLs");
     }
 

@@ -95,7 +95,7 @@ mod tests {
     /// Databases that these steps made are in use: a step is never changed, another one is added.
     #[test]
     fn released_steps_stay_what_they_were() {
-        let digest = uptack_dap::digest::sha256(STEPS[..2].concat().as_bytes());
+        let digest = uptack_dap::crypto::sha256(STEPS[..2].concat().as_bytes());
         assert_eq!(URL_SAFE_NO_PAD.encode(digest), "q6_RF1uMvQIKid4Myl67W0lEU9qLSvRiYABzyXnCxqc");
     }
 

@@ -17,7 +17,7 @@ use tempfile::TempDir;
 use uptack_dap::{
     client::{Client, SealedReport},
     collector::{Collected, Collector},
-    protocol::{AggregationJobResp, Measurement, VdafKind},
+    protocol::{Endpoint, Measurement, VdafKind},
     task::{AggregatorRole, TaskParameters, TaskSet},
 };
 use uptack_server::aggregator::{Aggregator, Config};
@@ -119,7 +119,8 @@ async fn intermediary(helper: Url, cheat: Cheat) -> Url {
 }
 
 fn say(status: StatusCode, text: &'static str) -> Response {
-    let media_type = if status.is_success() { AggregationJobResp::MEDIA_TYPE } else { "application/problem+json" };
+    let media_type =
+        if status.is_success() { Endpoint::START_AGGREGATION.answer_type.unwrap() } else { "application/problem+json" };
     (status, [(header::CONTENT_TYPE, media_type)], text).into_response()
 }
 

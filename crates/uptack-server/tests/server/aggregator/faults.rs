@@ -7,8 +7,8 @@ use uptack_dap::{
     clock::Clock,
     collector::Collector,
     protocol::{
-        self, Decode, HpkeConfig, HpkeConfigList, Measurement, Report, ReportId, ReportMetadata, Role, Time, Vdaf,
-        VdafKind,
+        self, AggregationAnswer, Endpoint, HelperResult, HpkeConfig, Measurement, ReportError, ReportHeader, ReportId,
+        Vdaf, VdafKind,
     },
     task::{AggregatorRole, TaskSet},
 };
@@ -30,21 +30,13 @@ pub(crate) async fn report_of(
         Some(keys) => keys,
         None => [fetch_key(&stage.pair.leader.url()).await, fetch_key(&stage.pair.helper.url()).await],
     };
-    let time = stage.parameters().window(now());
-    let metadata = ReportMetadata::new(id, Time::from_seconds_since_epoch(time));
-    let seal = |key: &HpkeConfig, role, share| {
-        protocol::seal_input_share(key, role, task, &metadata, &public_share, share).unwrap()
-    };
-    let [leader, helper] = shares;
-    let leader = seal(&keys[0], Role::Leader, leader);
-    let helper = seal(&keys[1], Role::Helper, helper);
-    let report = Report::new(metadata.clone(), public_share.clone(), leader, helper);
-    SealedReport::from_bytes(protocol::encode(&report)).unwrap()
+    let header = ReportHeader { id, time: stage.parameters().window(now()) };
+    SealedReport::from_shares(header, task, public_share, shares, &keys).unwrap()
 }
 
 async fn fetch_key(base: &Url) -> HpkeConfig {
     let bytes = reqwest::get(base.join("hpke_config").unwrap()).await.unwrap().bytes().await.unwrap();
-    HpkeConfigList::get_decoded(&bytes).unwrap().hpke_configs()[0].clone()
+    protocol::keys_from_bytes(&bytes).unwrap().remove(0)
 }
 
 /// An honest split of `cell`.
@@ -85,7 +77,7 @@ async fn the_helper_counts_a_report_once_whatever_the_leader_sends() {
     assert_eq!(HandMadeJobOutcome::of(&first), [None, None]);
     let (status, second) = job.put(&stage, rand::random()).await;
     assert_eq!(status, 200);
-    let replayed = Some(protocol::PrepareError::ReportReplayed);
+    let replayed = Some(ReportError::Replayed);
     assert_eq!(HandMadeJobOutcome::of(&second), [replayed, replayed]);
     let added = "uptack_reports_aggregated_total{outcome=\"added\"}";
     assert_eq!(stage.metric(&stage.pair.helper.operations_url().unwrap(), added).await, 2);
@@ -95,16 +87,13 @@ struct HandMadeJobOutcome;
 
 impl HandMadeJobOutcome {
     /// For each report, why it was rejected.
-    fn of(answer: &[u8]) -> Vec<Option<protocol::PrepareError>> {
-        protocol::AggregationJobResp::get_decoded(answer)
-            .unwrap()
-            .prepare_resps()
-            .iter()
-            .map(|response| match response.result() {
-                protocol::PrepareStepResult::Reject(error) => Some(*error),
-                _ => None,
-            })
-            .collect()
+    fn of(answer: &[u8]) -> Vec<Option<ReportError>> {
+        let answer = AggregationAnswer::from_bytes(answer).unwrap();
+        let error = |(_, result): (&ReportId, HelperResult<'_>)| match result {
+            HelperResult::Rejected(error) => Some(error),
+            _ => None,
+        };
+        answer.results().map(error).collect()
     }
 }
 
@@ -245,7 +234,7 @@ async fn cut_and_oversized_bodies_are_refused() {
     let put = async |body: Vec<u8>| {
         let response = reqwest::Client::new()
             .put(url.clone())
-            .header("content-type", Report::MEDIA_TYPE)
+            .header("content-type", Endpoint::UPLOAD.media_type.unwrap())
             .body(body)
             .send()
             .await

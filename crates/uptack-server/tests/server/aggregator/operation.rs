@@ -1,14 +1,19 @@
 //! Running it: authorization, repetition, keys, TLS, logs, the end.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use janus_messages::{AggregationJobInitializeReq, PartialBatchSelector, PrepareInit, query_type::TimeInterval};
+use prio::{
+    codec::{Decode, Encode},
+    topology::ping_pong::PingPongMessage,
+};
 use reqwest::Method;
 use std::net::SocketAddr;
 use uptack_dap::{
     client::Client,
     collector::Collector,
     protocol::{
-        self, AggregationJobId, AggregationJobInitializeReq, Decode, HpkeConfigList, Measurement, PartialBatchSelector,
-        PingPongMessage, PrepareInit, Report, ReportShare, TimeInterval, Vdaf, encode,
+        self, AggregationAnswer, AggregationJobId, AggregationRequest, Endpoint, HelperResult, Measurement,
+        ReportError, ReportHeader, SealedReport, UploadedReport, Vdaf,
     },
     task::{AggregatorRole, TaskSet},
     token::Token,
@@ -38,7 +43,7 @@ impl HandMadeJob {
             PartialBatchSelector::new_time_interval(),
             inits,
         );
-        Self { body: encode(&request) }
+        Self { body: request.get_encoded().unwrap() }
     }
 
     pub(crate) async fn put(&self, stage: &Stage, id: AggregationJobId) -> (u16, Vec<u8>) {
@@ -50,21 +55,22 @@ impl HandMadeJob {
 /// A report for cell 0 that only the helper hears of: the leader's part is played here.
 async fn init(stage: &Stage) -> PrepareInit {
     let vdaf = Vdaf::new(&stage.parameters().vdaf).unwrap();
-    let id: protocol::ReportId = rand::random();
-    let (public, [leader, helper]) = vdaf.shard(&Measurement::Cell(0), &id).unwrap();
-    let time = stage.parameters().window(now());
-    let metadata = protocol::ReportMetadata::new(id, protocol::Time::from_seconds_since_epoch(time));
+    let header = ReportHeader { id: rand::random(), time: stage.parameters().window(now()) };
+    let (public, shares) = vdaf.shard(&Measurement::Cell(0), &header.id).unwrap();
+    let (_, message) = vdaf.leader_start(&stage.task.leader.verify_key, &header.id, &public, &shares[0]).unwrap();
     let key = hpke_config(&stage.pair.helper.url()).await;
     let task = stage.parameters().task_id;
-    let sealed = protocol::seal_input_share(&key, protocol::Role::Helper, &task, &metadata, &public, helper).unwrap();
-    let verify_key = &stage.task.leader.verify_key;
-    let (_, message) = vdaf.leader_start(verify_key, &id, &public, &leader).unwrap();
-    PrepareInit::new(ReportShare::new(metadata, public, sealed), message)
+    let report = SealedReport::from_shares(header, &task, public.clone(), shares, &[key.clone(), key]).unwrap();
+    let helper_share = UploadedReport::from_bytes(report.as_bytes()).unwrap().helper_share();
+    let mut request = AggregationRequest::default();
+    request.add(header, public, helper_share, message);
+    let request = AggregationJobInitializeReq::<TimeInterval>::get_decoded(&request.into_bytes().unwrap()).unwrap();
+    request.prepare_inits()[0].clone()
 }
 
 async fn hpke_config(base: &Url) -> protocol::HpkeConfig {
     let bytes = reqwest::get(base.join("hpke_config").unwrap()).await.unwrap().bytes().await.unwrap();
-    HpkeConfigList::get_decoded(&bytes).unwrap().hpke_configs()[0].clone()
+    protocol::keys_from_bytes(&bytes).unwrap().remove(0)
 }
 
 async fn call(
@@ -75,8 +81,8 @@ async fn call(
     body: Vec<u8>,
 ) -> (u16, Vec<u8>) {
     let media_type = match method {
-        Method::POST => protocol::AggregationJobContinueReq::MEDIA_TYPE,
-        _ => AggregationJobInitializeReq::<TimeInterval>::MEDIA_TYPE,
+        Method::POST => Endpoint::CONTINUE_AGGREGATION.media_type.unwrap(),
+        _ => Endpoint::START_AGGREGATION.media_type.unwrap(),
     };
     let path = format!("tasks/{}/aggregation_jobs/{id}", stage.parameters().task_id);
     let mut request = reqwest::Client::new()
@@ -141,11 +147,9 @@ async fn bad_jobs_are_refused_whole() {
     let odd = PrepareInit::new(good.report_share().clone(), message);
     let (status, answer) = HandMadeJob::of(vec![odd]).put(&stage, rand::random()).await;
     assert_eq!(status, 200);
-    let answer = protocol::AggregationJobResp::get_decoded(&answer).unwrap();
-    assert_eq!(
-        answer.prepare_resps()[0].result(),
-        &protocol::PrepareStepResult::Reject(protocol::PrepareError::VdafPrepError)
-    );
+    let answer = AggregationAnswer::from_bytes(&answer).unwrap();
+    let (_, result) = answer.results().next().unwrap();
+    assert!(matches!(result, HelperResult::Rejected(ReportError::InvalidProof)), "{result:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -191,7 +195,7 @@ async fn the_other_token_header_is_taken_too() {
     let status = reqwest::Client::new()
         .put(stage.pair.helper.url().join(&path).unwrap())
         .header("dap-auth-token", token.as_str())
-        .header("content-type", AggregationJobInitializeReq::<TimeInterval>::MEDIA_TYPE)
+        .header("content-type", Endpoint::START_AGGREGATION.media_type.unwrap())
         .body(job.body)
         .send()
         .await
@@ -438,8 +442,8 @@ async fn logs_are_structured_and_hold_no_secret_and_the_end_is_orderly() {
         format!("{:?}", task.leader.verify_key),
     ];
     for report in &sent {
-        let report = Report::get_decoded(report.as_bytes()).unwrap();
-        secrets.push(report.metadata().id().to_string());
+        let report = UploadedReport::from_bytes(report.as_bytes()).unwrap();
+        secrets.push(report.header().id.to_string());
     }
     for log in [processes.leader.log(), processes.helper.log()] {
         assert!(log.contains("listening") && log.contains("stopped"), "{log}");

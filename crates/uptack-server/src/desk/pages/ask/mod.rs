@@ -13,7 +13,7 @@ use axum::{
 use maud::{Markup, html};
 use std::{sync::Arc, time::Duration};
 use uptack::card::Card;
-use uptack_dap::{digest::sha256, token::Token};
+use uptack_dap::{crypto::sha256, token::Token};
 
 use super::{
     PageResponse, Pages, Site,
