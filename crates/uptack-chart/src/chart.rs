@@ -2,8 +2,8 @@
 
 use crate::look::Look;
 use crate::plot::Legend;
-use crate::plot::{Axis, Band, Level, Point, Series};
-use crate::plot::{PLOT_HEIGHT, Plot};
+use crate::plot::{Axis, Band, Point, ReferenceLine, Series};
+use crate::plot::{PLOT_HEIGHT, PlotArea};
 use crate::scale::Ruler;
 use crate::svg::{Heading, LINE_WIDTH, TEXT, WIDTH, text_lines};
 use crate::svg::{Svg, lines};
@@ -19,10 +19,10 @@ pub struct Chart {
     pub x: Axis,
     /// The vertical axis.
     pub y: Axis,
-    /// What is drawn.
+    /// The series that are drawn.
     pub series: Vec<Series>,
     /// Values to compare the series with, marked across the chart.
-    pub levels: Vec<Level>,
+    pub levels: Vec<ReferenceLine>,
     /// Regions behind the series.
     pub bands: Vec<Band>,
     /// What to know when reading it, below the legend.
@@ -54,7 +54,7 @@ impl Chart {
     /// The same with a level marked.
     #[must_use]
     pub fn level(mut self, y: f64, label: impl Into<String>) -> Self {
-        self.levels.push(Level { y, label: label.into() });
+        self.levels.push(ReferenceLine { y, label: label.into() });
         self
     }
 
@@ -110,7 +110,7 @@ impl Chart {
 
     fn draw_plot(&self, svg: &mut Svg, series: &[(&Series, Look)], layout: &Layout<'_>) {
         let (top, bottom) = (layout.heading.height(), layout.plot_bottom());
-        let plot = Plot { top, bottom, x: self.horizontal_ruler(), y: self.vertical_ruler() };
+        let plot = PlotArea { top, bottom, x: self.horizontal_ruler(), y: self.vertical_ruler() };
         plot.axes(svg, &self.x.label, &self.y.label);
         for band in &self.bands {
             plot.band(svg, band);

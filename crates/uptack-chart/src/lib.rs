@@ -29,7 +29,7 @@ pub use chart::{Chart, Sheet};
 pub use look::{Dash, Look, Marker};
 pub use map::{Dot, Map, Panel};
 pub use plan::{Errors, PlanCharts};
-pub use plot::{Axis, Band, Draw, Level, Point, Series};
+pub use plot::{Axis, Band, Point, ReferenceLine, Series, SeriesStyle};
 #[cfg(feature = "png")]
 pub use png::RenderError;
 pub use scale::Scale;

@@ -144,7 +144,7 @@ const PLUS: &[[Position; 2]] = &[[(-5.4, 0.0), (5.4, 0.0)], [(0.0, -5.4), (0.0, 
 
 /// How the inside of a shape is painted.
 #[derive(Clone, Copy)]
-enum Fill {
+enum MarkerFill {
     Solid,
     Open,
 }
@@ -174,14 +174,14 @@ impl Marker {
             Self::Ring => brush.circle(4.2, "#ffffff"),
             Self::Dot => brush.dot(),
             Self::Halo => brush.halo(),
-            Self::Square => brush.polygon(SQUARE, Fill::Solid),
-            Self::Diamond => brush.polygon(DIAMOND, Fill::Solid),
-            Self::Triangle => brush.polygon(TRIANGLE, Fill::Solid),
-            Self::TriangleDown => brush.polygon(TRIANGLE_DOWN, Fill::Solid),
-            Self::OpenSquare => brush.polygon(SQUARE, Fill::Open),
-            Self::OpenDiamond => brush.polygon(DIAMOND, Fill::Open),
-            Self::OpenTriangle => brush.polygon(TRIANGLE, Fill::Open),
-            Self::OpenTriangleDown => brush.polygon(TRIANGLE_DOWN, Fill::Open),
+            Self::Square => brush.polygon(SQUARE, MarkerFill::Solid),
+            Self::Diamond => brush.polygon(DIAMOND, MarkerFill::Solid),
+            Self::Triangle => brush.polygon(TRIANGLE, MarkerFill::Solid),
+            Self::TriangleDown => brush.polygon(TRIANGLE_DOWN, MarkerFill::Solid),
+            Self::OpenSquare => brush.polygon(SQUARE, MarkerFill::Open),
+            Self::OpenDiamond => brush.polygon(DIAMOND, MarkerFill::Open),
+            Self::OpenTriangle => brush.polygon(TRIANGLE, MarkerFill::Open),
+            Self::OpenTriangleDown => brush.polygon(TRIANGLE_DOWN, MarkerFill::Open),
             Self::Cross => brush.strokes(CROSS),
             Self::Plus => brush.strokes(PLUS),
             Self::Star => brush.strokes(&[CROSS, PLUS].concat()),
@@ -218,11 +218,11 @@ impl Brush<'_> {
         format!("<circle {} r=\"2\" fill=\"{}\" fill-opacity=\"0.45\"/>", self.centre(), self.colour)
     }
 
-    fn polygon(&self, corners: &[Position], fill: Fill) -> String {
+    fn polygon(&self, corners: &[Position], fill: MarkerFill) -> String {
         let points = points(corners.iter().map(|&corner| self.corner(corner)));
         let paint = match fill {
-            Fill::Solid => format!("fill=\"{}\"", self.colour),
-            Fill::Open => format!("fill=\"#ffffff\" stroke=\"{}\" stroke-width=\"1.6\"", self.colour),
+            MarkerFill::Solid => format!("fill=\"{}\"", self.colour),
+            MarkerFill::Open => format!("fill=\"#ffffff\" stroke=\"{}\" stroke-width=\"1.6\"", self.colour),
         };
         format!("<polygon points=\"{points}\" {paint}/>")
     }

@@ -54,7 +54,7 @@ impl Map {
     pub fn to_svg(&self) -> String {
         let heading = Heading::new(&self.title, &self.subtitle);
         let frame = Frame::around(self.dots(), self.panel_width());
-        let sizes = Sizes { largest: self.largest(), radius: self.largest_radius(&frame) };
+        let sizes = DotSizes { largest: self.largest(), radius: self.largest_radius(&frame) };
         let top = heading.height() + 20.0;
         let bottom = top + frame.height;
         let mut svg = Svg::new(WIDTH, bottom + 62.0, &self.title, &self.subtitle);
@@ -87,7 +87,7 @@ impl Map {
         self.dots().map(|dot| dot.value.abs()).filter(|value| value.is_finite()).fold(0.0, f64::max)
     }
 
-    fn draw_legend(&self, svg: &mut Svg, y: f64, sizes: &Sizes) {
+    fn draw_legend(&self, svg: &mut Svg, y: f64, sizes: &DotSizes) {
         let power = 10f64.powf(self.largest().max(1.0).log10().floor());
         let x = sizes.draw_samples(svg, (30.0, y), power);
         legend_text(svg, (x, y), &self.unit);
@@ -107,7 +107,7 @@ fn legend_text(svg: &mut Svg, (x, y): Position, text: &str) {
 }
 
 impl Panel {
-    fn draw(&self, svg: &mut Svg, (left, top): Position, frame: &Frame, sizes: &Sizes) {
+    fn draw(&self, svg: &mut Svg, (left, top): Position, frame: &Frame, sizes: &DotSizes) {
         svg.text((left, top - 8.0), TEXT, Anchor::Start, &self.title);
         svg.frame((left, top), frame.width, frame.height);
         for dot in &self.dots {
@@ -118,13 +118,13 @@ impl Panel {
 }
 
 /// The sizes of values, on one scale for all panels.
-struct Sizes {
+struct DotSizes {
     /// The largest value, and its radius.
     largest: f64,
     radius: f64,
 }
 
-impl Sizes {
+impl DotSizes {
     /// The radius for a value, to which its square is proportional.
     fn radius(&self, value: f64) -> f64 {
         (self.radius * (value.abs() / self.largest.max(f64::MIN_POSITIVE)).sqrt()).max(SMALLEST_RADIUS)
@@ -180,7 +180,7 @@ struct Frame {
 
 impl Frame {
     fn around<'a>(dots: impl Iterator<Item = &'a Dot>, width: f64) -> Self {
-        let bounds = Bounds::around(dots);
+        let bounds = MapBounds::around(dots);
         let shrink = bounds.longitude_shrink();
         let wide = ((bounds.east - bounds.west) * shrink).max(1e-6);
         let tall = (bounds.north - bounds.south).max(1e-6);
@@ -188,7 +188,7 @@ impl Frame {
         let scale = ((width - 2.0 * margin) / wide).min(400.0 / tall);
         let height = (tall * scale + 2.0 * margin).clamp(120.0, 440.0);
         let (left, top) = ((width - wide * scale) / 2.0, (height - tall * scale) / 2.0);
-        let Bounds { west, north, .. } = bounds;
+        let MapBounds { west, north, .. } = bounds;
         Self { west, north, across: scale * shrink, down: scale, left, top, width, height }
     }
 
@@ -201,14 +201,14 @@ impl Frame {
 }
 
 /// The ends of a region, in degrees.
-struct Bounds {
+struct MapBounds {
     west: f64,
     east: f64,
     south: f64,
     north: f64,
 }
 
-impl Bounds {
+impl MapBounds {
     const NOTHING: Self =
         Self { west: f64::INFINITY, east: f64::NEG_INFINITY, south: f64::INFINITY, north: f64::NEG_INFINITY };
     const AT_EQUATOR: Self = Self { west: 0.0, east: 1.0, south: 0.0, north: 1.0 };

@@ -41,7 +41,7 @@ pub struct PlanCharts<'a> {
 }
 
 impl<'a> PlanCharts<'a> {
-    /// The charts around what was planned.
+    /// The charts around the plan.
     pub fn around(request: &'a Request, plan: &'a Plan) -> Self {
         Self { request, plan, by_epsilon: by_epsilon(request), by_owners: by_owners(request) }
     }
@@ -232,7 +232,7 @@ fn families(errors: &[Errors]) -> BTreeSet<&'static str> {
     errors.iter().flatten().map(|(name, _)| *name).collect()
 }
 
-/// What is the same at all points.
+/// The conditions that are the same at all points.
 fn conditions(request: &Request, varies: Varies) -> String {
     let mut conditions = vec![crowd_condition(request, varies)];
     if varies != Varies::Epsilon(Bound::Release) {

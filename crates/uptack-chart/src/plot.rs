@@ -54,7 +54,7 @@ impl Point {
 
 /// How a series is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Draw {
+pub enum SeriesStyle {
     /// A line through its points.
     Line,
     /// A marker at each of its points.
@@ -63,7 +63,7 @@ pub enum Draw {
     Both,
 }
 
-impl Draw {
+impl SeriesStyle {
     pub(crate) fn has_line(self) -> bool {
         self != Self::Points
     }
@@ -81,7 +81,7 @@ pub struct Series {
     /// Its points, in the order of the line.
     pub points: Vec<Point>,
     /// How it is drawn.
-    pub draw: Draw,
+    pub draw: SeriesStyle,
     /// Its colour, marker and dashes; by default those of its place in the chart.
     pub look: Option<Look>,
 }
@@ -89,17 +89,17 @@ pub struct Series {
 impl Series {
     /// A series drawn as a line.
     pub fn line(name: impl Into<String>, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
-        Self::drawn(name, points, Draw::Line)
+        Self::drawn(name, points, SeriesStyle::Line)
     }
 
     /// A series drawn as markers.
     pub fn points(name: impl Into<String>, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
-        Self::drawn(name, points, Draw::Points)
+        Self::drawn(name, points, SeriesStyle::Points)
     }
 
     /// A series drawn as a line with markers.
     pub fn both(name: impl Into<String>, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
-        Self::drawn(name, points, Draw::Both)
+        Self::drawn(name, points, SeriesStyle::Both)
     }
 
     /// The same series with this look.
@@ -109,7 +109,7 @@ impl Series {
         self
     }
 
-    fn drawn(name: impl Into<String>, points: impl IntoIterator<Item = (f64, f64)>, draw: Draw) -> Self {
+    fn drawn(name: impl Into<String>, points: impl IntoIterator<Item = (f64, f64)>, draw: SeriesStyle) -> Self {
         let points = points.into_iter().map(|(x, y)| Point { x, y, interval: None }).collect();
         Self { name: name.into(), points, draw, look: None }
     }
@@ -117,7 +117,7 @@ impl Series {
 
 /// A value on the vertical axis that is marked across the whole chart.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Level {
+pub struct ReferenceLine {
     /// The value.
     pub y: f64,
     /// Its label.
@@ -140,14 +140,14 @@ pub(crate) const PLOT_HEIGHT: f64 = 330.0;
 pub(crate) const BAND: &str = "fill=\"#0072B2\" fill-opacity=\"0.13\"";
 
 /// The positions of values in the picture.
-pub(crate) struct Plot {
+pub(crate) struct PlotArea {
     pub(crate) top: f64,
     pub(crate) bottom: f64,
     pub(crate) x: Ruler,
     pub(crate) y: Ruler,
 }
 
-impl Plot {
+impl PlotArea {
     pub(crate) fn axes(&self, svg: &mut Svg, x_label: &str, y_label: &str) {
         self.grid(svg);
         svg.frame((LEFT, self.top), RIGHT - LEFT, self.bottom - self.top);
@@ -164,7 +164,7 @@ impl Plot {
         }
     }
 
-    pub(crate) fn level(&self, svg: &mut Svg, level: &Level) {
+    pub(crate) fn level(&self, svg: &mut Svg, level: &ReferenceLine) {
         let Some(place) = self.y.place(level.y) else { return };
         let y = self.down(place);
         svg.stroke((LEFT, y), (RIGHT, y), INK, 1.4);
@@ -246,17 +246,17 @@ const LEGEND_WIDTH: f64 = WIDTH - 28.0;
 
 /// The names, in as many columns as fit.
 pub(crate) struct Legend<'a> {
-    entries: Vec<Entry<'a>>,
+    entries: Vec<LegendEntry<'a>>,
     columns: usize,
 }
 
-struct Entry<'a> {
+struct LegendEntry<'a> {
     name: &'a str,
-    sample: Sample,
+    sample: LegendSample,
 }
 
 /// The sample to the left of a name.
-enum Sample {
+enum LegendSample {
     Series { look: Look, line: bool, marker: bool },
     Band,
 }
@@ -266,8 +266,8 @@ impl<'a> Legend<'a> {
     pub(crate) fn new(series: &'a [(&'a Series, Look)], bands: &'a [Band]) -> Self {
         let has_line = |look: Look| series.iter().any(|(other, drawn)| other.draw.has_line() && *drawn == look);
         let named = series.iter().filter(|(series, _)| !series.name.is_empty());
-        let of_series = named.map(|&(series, look)| Entry::of_series(series, look, has_line(look)));
-        let entries: Vec<Entry<'a>> = of_series.chain(bands.iter().map(Entry::of_band)).collect();
+        let of_series = named.map(|&(series, look)| LegendEntry::of_series(series, look, has_line(look)));
+        let entries: Vec<LegendEntry<'a>> = of_series.chain(bands.iter().map(LegendEntry::of_band)).collect();
         let columns = columns(&entries);
         Self { entries, columns }
     }
@@ -286,20 +286,20 @@ impl<'a> Legend<'a> {
     }
 }
 
-fn columns(entries: &[Entry<'_>]) -> usize {
+fn columns(entries: &[LegendEntry<'_>]) -> usize {
     let longest = entries.iter().map(|entry| entry.name.chars().count()).max().unwrap_or(0);
     let width = SAMPLE_WIDTH + 20.0 + longest as f64 * TEXT * 0.5;
     (LEGEND_WIDTH / width).floor().clamp(1.0, 3.0) as usize
 }
 
-impl<'a> Entry<'a> {
+impl<'a> LegendEntry<'a> {
     fn of_series(series: &'a Series, look: Look, line: bool) -> Self {
-        let sample = Sample::Series { look, line, marker: series.draw.has_markers() };
+        let sample = LegendSample::Series { look, line, marker: series.draw.has_markers() };
         Self { name: &series.name, sample }
     }
 
     fn of_band(band: &'a Band) -> Self {
-        Self { name: &band.name, sample: Sample::Band }
+        Self { name: &band.name, sample: LegendSample::Band }
     }
 
     fn draw(&self, svg: &mut Svg, (x, y): Position) {
@@ -308,7 +308,7 @@ impl<'a> Entry<'a> {
     }
 }
 
-impl Sample {
+impl LegendSample {
     fn draw(&self, svg: &mut Svg, (x, y): Position) {
         match *self {
             Self::Series { look, line, marker } => {

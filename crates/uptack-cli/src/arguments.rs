@@ -9,13 +9,13 @@ use uptack_dap::address::Origin;
 use uptack_document::{LinkedLimit, TrustWanted};
 use url::{Host, Url};
 
-/// How sure intervals are, and how they are made.
+/// The confidence of intervals, and how they are computed.
 #[derive(Args, Clone, Copy)]
 pub(crate) struct IntervalArguments {
-    /// With which probability the interval holds the truth
+    /// The probability that the interval contains the truth
     #[arg(long, default_value = "0.95", value_parser = confidence)]
     pub(crate) confidence: Confidence,
-    /// How the interval is made
+    /// How the interval is computed
     #[arg(long, value_enum, default_value = "auto")]
     interval: IntervalArgument,
 }
@@ -31,14 +31,14 @@ impl IntervalArguments {
     }
 }
 
-/// How an interval is made
+/// How an interval is computed
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum IntervalArgument {
     /// Close to the stated confidence: misses at most a tenth more often, and half a point more
     Auto,
-    /// Inversion of an exact test: never misses more often than it says
+    /// Inversion of an exact test: never misses more often than stated
     Exact,
-    /// As exact, but the outcome itself weighs half: nearest to the stated confidence, on either side
+    /// Like exact, but the observed outcome counts half: closest to the stated confidence, above or below it
     MidP,
     /// Inversion of the standardized residual: an approximation for large counts
     Score,
@@ -87,7 +87,7 @@ fn is_this_machine(host: &Host<&str>) -> bool {
     }
 }
 
-/// What may be given; what is left out follows from the rest.
+/// Bounds on an owner's answers, noise and trust; omitted ones follow from the rest.
 #[derive(Args)]
 pub(crate) struct TrustArguments {
     /// The largest ε of a single answer
@@ -116,7 +116,7 @@ enum NoiseArgument {
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum TrustArgument {
-    /// One honest aggregator is enough, whoever else is not
+    /// One honest aggregator is enough, even if everyone else is dishonest
     OneAggregator,
     /// The honest owners, and one aggregator if noise is added
     Owners,
@@ -142,7 +142,7 @@ impl From<TrustArgument> for Trust {
 }
 
 impl TrustArguments {
-    /// What was asked for.
+    /// The arguments that were given.
     pub(crate) fn wanted(&self) -> TrustWanted {
         TrustWanted {
             noise: self.noise.map(Noise::from),

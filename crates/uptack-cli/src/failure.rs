@@ -8,7 +8,7 @@ use std::process::ExitCode;
 /// The result of what a command does.
 pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
 
-/// A message, what to do about it, and whose fault it is.
+/// A message, a hint, and an exit code that says whose fault it is.
 #[derive(Debug)]
 pub(crate) struct Failure {
     code: u8,
@@ -131,12 +131,12 @@ impl<T> IoResultExt<T> for io::Result<T> {
     }
 }
 
-/// Why a file cannot be read, in words; the system's own if there are no better ones.
+/// Why a file cannot be read; the system's own words if there are no better ones.
 fn read_words(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => "there is no such file".to_owned(),
         io::ErrorKind::IsADirectory => "it is a folder, not a file".to_owned(),
-        io::ErrorKind::PermissionDenied => "you may not read it".to_owned(),
+        io::ErrorKind::PermissionDenied => "you do not have permission to read it".to_owned(),
         io::ErrorKind::InvalidData => "not UTF-8 text".to_owned(),
         _ => error.to_string(),
     }

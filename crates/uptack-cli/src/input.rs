@@ -17,12 +17,12 @@ const LARGEST_FILE: u64 = 16 << 20;
 
 /// A file, or standard input.
 #[derive(Clone, Copy)]
-pub(crate) enum Input<'a> {
+pub(crate) enum InputSource<'a> {
     File(&'a Path),
     Standard,
 }
 
-impl<'a> Input<'a> {
+impl<'a> InputSource<'a> {
     /// The file of this name; standard input if there is no name, or if it is `-`.
     pub(crate) fn new(path: Option<&'a Path>) -> Self {
         match path {
@@ -31,7 +31,7 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// Reads everything, as text; refuses what is too large for anything that a command reads whole.
+    /// Reads everything, as text; refuses input that is too large to be read whole.
     pub(crate) fn read_small(self) -> Result<String> {
         match self {
             Self::File(path) => self.read_small_from(open(path)?),
@@ -67,7 +67,7 @@ impl<'a> Input<'a> {
     }
 }
 
-impl fmt::Display for Input<'_> {
+impl fmt::Display for InputSource<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File(path) => path.display().fmt(f),
@@ -76,9 +76,9 @@ impl fmt::Display for Input<'_> {
     }
 }
 
-/// Reads a file that is small if it is what it should be.
+/// Reads a file that should be small.
 pub(crate) fn read_small_file(path: &Path) -> Result<String> {
-    Input::File(path).read_small()
+    InputSource::File(path).read_small()
 }
 
 /// Reads a file of any size, as text.

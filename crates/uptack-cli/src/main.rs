@@ -31,8 +31,8 @@ const ABOUT: &str = "Counts a crowd without learning anyone's answer";
 
 const LONG_ABOUT: &str = "Counts a crowd without learning anyone's answer.
 
-Owners answer a yes/no question with Yes, No or ⊥ (not participating) by coins tossed on the device. The analyst gets \
-tallies only, cancels the noise and estimates how many said yes, with an interval.
+Each owner answers a yes/no question with Yes, No or ⊥ (not participating), chosen by random coin flips on the owner's \
+device. The analyst sees only tallies, cancels the noise and estimates how many would say yes, with an interval.
 
 A MECHANISM is written name(key=value, …), or is the path of a file that holds one: JSON, or privacy algebra (.alg). Probabilities may be decimals \
 (0.05), fractions (1/20) or percentages (5%).";
@@ -45,7 +45,7 @@ const AFTER_HELP: &str = "Mechanisms:
   normal-form(f, r)                         spread(pairs, f, r)
   custom(11=0.3:0.45, 12=0.4:0.1, …)        any channel, as its cells
 
-Exit codes: 0 done, 1 the input or the request is at fault, 2 a failure of the program or its environment.";
+Exit codes: 0 success, 1 invalid input or request, 2 failure of the program or its environment.";
 
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {

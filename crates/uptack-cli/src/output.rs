@@ -52,9 +52,9 @@ pub(crate) fn check_writable(path: &Path) -> Result<()> {
 
 fn unwritable(path: &Path, error: &io::Error) -> Failure {
     let message = match error.kind() {
-        io::ErrorKind::NotFound => "the folder for it does not exist",
-        io::ErrorKind::NotADirectory => "what should be its folder is a file",
-        io::ErrorKind::PermissionDenied => "you may not write in its folder",
+        io::ErrorKind::NotFound => "its folder does not exist",
+        io::ErrorKind::NotADirectory => "its folder is a file",
+        io::ErrorKind::PermissionDenied => "you do not have permission to write in its folder",
         _ => return Failure::writing(path.display(), error),
     };
     Failure::request(message).at(path.display())
@@ -75,7 +75,7 @@ fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.as_file().sync_all()?;
     let permissions = fs::metadata(path).map(|replaced| replaced.permissions());
     file.persist(path)?;
-    // A temporary file is for its owner only; what we write here is for everybody.
+    // A temporary file is readable by its owner only; these files are for everybody.
     match permissions {
         Ok(permissions) => fs::set_permissions(path, permissions),
         Err(_) => make_public(path),
@@ -132,7 +132,7 @@ impl ChartFormat {
             #[cfg(feature = "png")]
             Some("png") => Ok(Self::Png),
             _ => Err(Failure::request(format!("{}: a chart is written as {EXTENSIONS}", path.display()))
-                .with_hint("name the file so that it ends in one of them")),
+                .with_hint("give the file one of these extensions")),
         }
     }
 
@@ -149,7 +149,7 @@ impl ChartFormat {
 pub(crate) fn check_card_path(path: &Path) -> Result<()> {
     if !is_toml(path) && !has_extension(path, "json") {
         return Err(Failure::request(format!("{}: a card is written as .toml or .json", path.display()))
-            .with_hint("name the file so that it ends in one of them"));
+            .with_hint("give the file one of these extensions"));
     }
     check_writable(path)
 }

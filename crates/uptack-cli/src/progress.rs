@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use uptack::Progress;
 
-/// A line of talk on stderr.
+/// Writes a message to stderr.
 pub(crate) fn say(text: &str) {
     // If stderr is closed, nobody wants to hear it.
     let _ = io::stderr().write_all(text.as_bytes());
@@ -17,8 +17,8 @@ pub(crate) fn say(text: &str) {
 
 /// How far some work is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Step {
-    /// What is counted, as in "30 of 200 trials".
+pub(crate) struct ProgressStep {
+    /// The things that are counted, as in "30 of 200 trials".
     pub(crate) what: &'static str,
     pub(crate) done: u64,
     /// Zero if it is not known.
@@ -26,7 +26,7 @@ pub(crate) struct Step {
 }
 
 /// Does some work; if it takes long, and stderr is a terminal, shows what `now` says about it.
-pub(crate) fn follow<T: Send>(now: impl Fn() -> Step, work: impl FnOnce() -> T + Send) -> T {
+pub(crate) fn follow<T: Send>(now: impl Fn() -> ProgressStep, work: impl FnOnce() -> T + Send) -> T {
     let mut line = ProgressLine::new();
     if !line.terminal {
         return work();
@@ -35,7 +35,7 @@ pub(crate) fn follow<T: Send>(now: impl Fn() -> Step, work: impl FnOnce() -> T +
     let watcher = thread::current();
     thread::scope(|scope| {
         let working = scope.spawn(|| {
-            let _end = End { over: &over, watcher: &watcher };
+            let _end = WakeOnDrop { over: &over, watcher: &watcher };
             work()
         });
         line.show_until(&over, now);
@@ -45,12 +45,12 @@ pub(crate) fn follow<T: Send>(now: impl Fn() -> Step, work: impl FnOnce() -> T +
 }
 
 /// Wakes the watching thread when it is dropped, even if the work panics.
-struct End<'a> {
+struct WakeOnDrop<'a> {
     over: &'a AtomicBool,
     watcher: &'a thread::Thread,
 }
 
-impl Drop for End<'_> {
+impl Drop for WakeOnDrop<'_> {
     fn drop(&mut self) {
         self.over.store(true, Ordering::Release);
         self.watcher.unpark();
@@ -60,21 +60,21 @@ impl Drop for End<'_> {
 /// Does some work that counts its progress up to `all`, and shows how far it is.
 pub(crate) fn watched<T: Send>(what: &'static str, all: u64, work: impl FnOnce(&Progress) -> T + Send) -> T {
     let progress = Progress::default();
-    follow(|| Step { what, done: progress.done().min(all), all }, || work(&progress))
+    follow(|| ProgressStep { what, done: progress.done().min(all), all }, || work(&progress))
 }
 
 /// Does some work of at most `most` steps, and shows how many millions of them are done.
 pub(crate) fn watched_steps<T: Send>(most: u64, work: impl FnOnce(&Arc<Progress>) -> T + Send) -> T {
     let all = most.div_ceil(MILLION);
-    follow_steps(|millions| Step { what: "million steps at most", done: millions.min(all), all }, work)
+    follow_steps(|millions| ProgressStep { what: "million steps at most", done: millions.min(all), all }, work)
 }
 
 /// The same if it is not known in advance how many steps the work takes.
 pub(crate) fn watched_without_total<T: Send>(work: impl FnOnce(&Arc<Progress>) -> T + Send) -> T {
-    follow_steps(|millions| Step { what: "million steps", done: millions, all: 0 }, work)
+    follow_steps(|millions| ProgressStep { what: "million steps", done: millions, all: 0 }, work)
 }
 
-fn follow_steps<T: Send>(now: impl Fn(u64) -> Step, work: impl FnOnce(&Arc<Progress>) -> T + Send) -> T {
+fn follow_steps<T: Send>(now: impl Fn(u64) -> ProgressStep, work: impl FnOnce(&Arc<Progress>) -> T + Send) -> T {
     let progress = Arc::new(Progress::default());
     follow(|| now(progress.done() / MILLION), || work(&progress))
 }
@@ -125,7 +125,7 @@ impl ProgressLine {
         self.next = if self.shown { Duration::ZERO } else { Self::PATIENCE };
     }
 
-    fn show_until(&mut self, over: &AtomicBool, now: impl Fn() -> Step) {
+    fn show_until(&mut self, over: &AtomicBool, now: impl Fn() -> ProgressStep) {
         while !over.load(Ordering::Acquire) {
             let step = now();
             self.show(step.what, step.done, step.all);
@@ -142,7 +142,7 @@ impl Drop for ProgressLine {
     }
 }
 
-/// `30 of 200 trials, 12 s left`; the time that has passed if what is left cannot be estimated.
+/// `30 of 200 trials, 12 s left`; the elapsed time if the remaining time cannot be estimated.
 fn words(what: &str, done: u64, all: u64, elapsed: Duration) -> String {
     let count = if all == 0 { format!("{done} {what}") } else { format!("{done} of {all} {what}") };
     if done == 0 || all == 0 {
@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn work_is_done_whether_or_not_anybody_watches() {
-        let now = || Step { what: "things", done: 0, all: 1 };
+        let now = || ProgressStep { what: "things", done: 0, all: 1 };
         assert_eq!(follow(now, || 7), 7);
         assert!(std::panic::catch_unwind(|| follow(now, || panic!("as it should"))).is_err());
     }

@@ -6,7 +6,7 @@ use memchr::memchr_iter;
 use uptack::{Truth, Truths};
 
 use crate::failure::{Failure, Result};
-use crate::input::Input;
+use crate::input::InputSource;
 
 /// Owners whose truths are handed on at a time.
 const BATCH: usize = 1 << 14;
@@ -21,7 +21,7 @@ const HINT: &str = "write yes, no, 1, 0, true or false, one per line; --column r
 /// Where truths come from, and how they are written.
 #[derive(Clone, Copy)]
 pub(crate) struct TruthReader<'a> {
-    pub(crate) input: Input<'a>,
+    pub(crate) input: InputSource<'a>,
     /// The column of a CSV file with a header; without it, there is one truth per line.
     pub(crate) column: Option<&'a str>,
     /// The value that is a yes; without it, truths are words such as yes and no.
@@ -100,7 +100,7 @@ impl<'a> TruthReader<'a> {
         match self.column {
             Some(name) => self
                 .fault(line, &format!("the value of `{name}` is neither yes nor no"))
-                .with_hint("say which value is a yes, as in --yes A1"),
+                .with_hint("say which value means yes, as in --yes A1"),
             None => self.fault(line, if is_empty { "an empty line" } else { "not a truth" }).with_hint(HINT),
         }
     }
@@ -225,7 +225,7 @@ enum FieldState {
     After,
 }
 
-/// What is wrong, and on which line.
+/// A fault of a CSV file, and its line.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct CsvFault {
     pub(crate) line: u64,
@@ -288,7 +288,7 @@ impl<'a> CsvColumn<'a> {
             (FieldState::Before | FieldState::Plain, _) => self.plain_byte(byte)?,
             (FieldState::Mark | FieldState::After, b' ' | b'\t' | b'\r') => self.state = FieldState::After,
             (FieldState::Mark | FieldState::After, _) => {
-                return Err(self.fault("text behind a closing quotation mark").into());
+                return Err(self.fault("text after a closing quotation mark").into());
             }
         }
         if byte == b'\n' {
@@ -385,7 +385,7 @@ impl<'a> CsvColumn<'a> {
         match (places.next(), places.next()) {
             (Some(index), None) => Ok(ColumnPlace { index, columns: names.len() }),
             (Some(_), Some(_)) => Err(self.fault(&format!("two columns are called `{}`", self.name))),
-            _ => Err(self.fault(&format!("no column is called `{}`; there are {}", self.name, names.join(", ")))),
+            _ => Err(self.fault(&format!("no column is called `{}`; the columns are {}", self.name, names.join(", ")))),
         }
     }
 

@@ -7,8 +7,8 @@ use uptack::Mechanism;
 use uptack::plan::Form;
 
 use crate::error::Result;
-use crate::method::{Changes, Curator, Method, Oracle, OracleKind};
-use crate::planned::{Crowd, Plans, Wanted};
+use crate::method::{ChangedCounts, Curator, Method, Oracle, OracleKind};
+use crate::planned::{Crowd, Plans, ReleaseTarget};
 
 /// What the methods of a comparison have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -24,7 +24,7 @@ pub enum Comparison {
     Linked,
     /// Equal ε of the release of all stations at once, each owner being at one of them.
     Ballot,
-    /// The paper's own settings, whatever they give away.
+    /// The paper's own settings, whose guarantees differ.
     Paper,
 }
 
@@ -44,7 +44,7 @@ impl fmt::Display for Comparison {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Levels {
     /// Of the release.
-    pub release: Wanted,
+    pub release: ReleaseTarget,
     /// Of a single answer: ε = ln 3, where randomized response tells the truth three times out of four.
     pub answer: f64,
     /// Of the whole report, likewise.
@@ -66,7 +66,7 @@ impl Levels {
 impl Default for Levels {
     fn default() -> Self {
         let three = 3f64.ln();
-        Self { release: Wanted { epsilon: 1.0, delta: 1e-8 }, answer: three, linked: three }
+        Self { release: ReleaseTarget { epsilon: 1.0, delta: 1e-8 }, answer: three, linked: three }
     }
 }
 
@@ -78,7 +78,7 @@ pub fn methods(
     levels: &Levels,
     plans: &Plans,
 ) -> Result<Vec<Method>> {
-    let choice = Choice { crowd, stations, levels, plans };
+    let choice = MethodChoice { crowd, stations, levels, plans };
     match comparison {
         Comparison::Trust => choice.by_trust(),
         Comparison::Release => choice.by_release(),
@@ -90,14 +90,14 @@ pub fn methods(
 }
 
 /// The choice of methods for a crowd and its guarantees.
-struct Choice<'a> {
+struct MethodChoice<'a> {
     crowd: Crowd,
     stations: u64,
     levels: &'a Levels,
     plans: &'a Plans,
 }
 
-impl Choice<'_> {
+impl MethodChoice<'_> {
     /// From no trust to full trust: randomized response, the owners' coins, the aggregators' noise, a curator.
     fn by_trust(&self) -> Result<Vec<Method>> {
         let epsilon = self.levels.release.epsilon;
@@ -109,7 +109,7 @@ impl Choice<'_> {
         for linked in LINKED_WITH_NOISE {
             methods.push(self.with_noise(epsilon, linked, linked)?);
         }
-        methods.extend(curators(self.levels.release, Changes::One)?);
+        methods.extend(curators(self.levels.release, ChangedCounts::One)?);
         Ok(methods)
     }
 
@@ -123,7 +123,7 @@ impl Choice<'_> {
             Method::baseline("shuffled randomized response", shuffled),
         ];
         methods.extend(local(release.epsilon, self.stations)?);
-        methods.extend(curators(release, Changes::One)?);
+        methods.extend(curators(release, ChangedCounts::One)?);
         Ok(methods)
     }
 
@@ -147,17 +147,17 @@ impl Choice<'_> {
     /// both may give away. The frequency oracles are made for this.
     fn by_ballot(&self) -> Result<Vec<Method>> {
         let release = self.levels.release;
-        let half = Wanted { epsilon: release.epsilon / 2.0, delta: release.delta / 2.0 };
+        let half = ReleaseTarget { epsilon: release.epsilon / 2.0, delta: release.delta / 2.0 };
         let [linked, ..] = LINKED_WITH_NOISE;
         let one_count =
             [self.normal_form(half)?, noise_alone(half.epsilon)?, self.with_noise(half.epsilon, linked / 2.0, linked)?];
         let mut methods: Vec<Method> = one_count.map(Method::in_a_ballot).into();
         methods.extend(oracles(release.epsilon, self.stations)?);
-        methods.extend(curators(release, Changes::Two)?.map(Method::in_a_ballot));
+        methods.extend(curators(release, ChangedCounts::Two)?.map(Method::in_a_ballot));
         Ok(methods)
     }
 
-    fn normal_form(&self, wanted: Wanted) -> Result<Method> {
+    fn normal_form(&self, wanted: ReleaseTarget) -> Result<Method> {
         Ok(Method::family(NORMAL_FORM, self.plans.normal_form(self.crowd, wanted)?))
     }
 
@@ -198,7 +198,7 @@ pub const NOISE_ALONE: &str = "Prio with noise, no channel";
 pub const RANDOMIZED_RESPONSE: &str = "randomized response";
 
 /// Trusted curators at this guarantee for all counts that change.
-pub fn curators(Wanted { epsilon, delta }: Wanted, changes: Changes) -> Result<[Method; 2]> {
+pub fn curators(ReleaseTarget { epsilon, delta }: ReleaseTarget, changes: ChangedCounts) -> Result<[Method; 2]> {
     Ok([Curator::gaussian(epsilon, delta, changes)?, Curator::laplace(epsilon, changes)?].map(Method::curator))
 }
 
@@ -266,7 +266,7 @@ mod tests {
     const CROWD: Crowd = Crowd { owners: 5000, yes: 4 };
     const STATIONS: u64 = 50;
 
-    fn claims(method: &Method) -> crate::method::Claims {
+    fn claims(method: &Method) -> crate::method::MethodClaims {
         method.claims(CROWD.owners, 1e-8).unwrap()
     }
 
@@ -292,7 +292,7 @@ mod tests {
         }
     }
 
-    /// What noise costs and saves, by the formulas of the closed form: sd 1.919 without a channel, 3.959 at half of ε.
+    /// The error with noise, by the closed form: sd 1.919 without a channel, 3.959 at half of ε.
     #[test]
     fn noise_has_the_error_of_its_formula() {
         let sd = |method: &Method, owners: u64| {

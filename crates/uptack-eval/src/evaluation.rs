@@ -10,22 +10,22 @@ use uptack::{Progress, parallel};
 
 use crate::compare::{Comparison, methods};
 use crate::error::{Error, Result};
-use crate::measure::{Measured, SMALL, StationResult, measure};
+use crate::measure::{SMALL, StationResult, TrialResults, measure};
 use crate::median_station::{CurvePoint, Longitudinal, error_against_epsilon};
-use crate::method::{Changes, Claims, Kind, Law, Method};
+use crate::method::{ChangedCounts, Method, MethodClaims, MethodOrigin, Protocol};
 use crate::planned::{Crowd, Plans};
-use crate::settings::{Settings, Watch};
+use crate::settings::{EvaluationSettings, Watch};
 use crate::traffic::Traffic;
 
-/// Everything that was found.
+/// The results of an evaluation.
 #[derive(Clone, Debug)]
 pub struct Evaluation {
     /// The truth.
     pub traffic: Traffic,
-    /// What was asked for.
-    pub settings: Settings,
+    /// The settings.
+    pub settings: EvaluationSettings,
     /// One row for each method, comparison and population.
-    pub rows: Vec<Row>,
+    pub rows: Vec<EvaluationRow>,
     /// Error against ε at the median station.
     pub curve: Vec<CurvePoint>,
     /// One day of windows.
@@ -36,7 +36,7 @@ pub struct Evaluation {
 
 impl Evaluation {
     /// Runs everything. If stopped early, the result has the rows that were begun.
-    pub fn run(traffic: Traffic, settings: Settings, watch: &Watch) -> Result<Self> {
+    pub fn run(traffic: Traffic, settings: EvaluationSettings, watch: &Watch) -> Result<Self> {
         check(&traffic, &settings)?;
         let plans = Plans::default();
         let tasks = plan(&traffic, &settings, &plans, watch)?;
@@ -55,25 +55,25 @@ impl Evaluation {
     }
 
     /// The rows of one comparison.
-    pub fn of(&self, comparison: Comparison) -> impl Iterator<Item = &Row> {
+    pub fn of(&self, comparison: Comparison) -> impl Iterator<Item = &EvaluationRow> {
         self.rows.iter().filter(move |row| row.comparison == comparison)
     }
 
     /// The rows of one comparison and population.
-    pub(crate) fn at_factor(&self, comparison: Comparison, factor: u64) -> impl Iterator<Item = &Row> {
+    pub(crate) fn at_factor(&self, comparison: Comparison, factor: u64) -> impl Iterator<Item = &EvaluationRow> {
         self.of(comparison).filter(move |row| row.factor == factor)
     }
 
     /// The error of a row at the median station.
-    pub(crate) fn median_error(&self, row: &Row) -> ErrorAt {
+    pub(crate) fn median_error(&self, row: &EvaluationRow) -> ErrorAt {
         row.at(self.traffic.median())
     }
 }
 
-/// What does not depend on the rows, on two threads.
+/// The results that do not depend on the rows, on two threads.
 fn curve_and_day(
     traffic: &Traffic,
-    settings: &Settings,
+    settings: &EvaluationSettings,
     plans: &Plans,
     progress: &Progress,
 ) -> Result<(Vec<CurvePoint>, Option<Longitudinal>)> {
@@ -84,9 +84,9 @@ fn curve_and_day(
     })
 }
 
-fn check(traffic: &Traffic, settings: &Settings) -> Result<()> {
+fn check(traffic: &Traffic, settings: &EvaluationSettings) -> Result<()> {
     if settings.trials == 0 || settings.trials > u64::from(u32::MAX) {
-        return Err(Error::new(format!("{} trials cannot be run", settings.trials)));
+        return Err(Error::new(format!("the number of trials ({}) is out of range", settings.trials)));
     }
     check_crowd(traffic)?;
     check_population(traffic, settings)
@@ -101,7 +101,7 @@ fn check_crowd(traffic: &Traffic) -> Result<()> {
         .with_hint("give at least two stations and 100 vehicles"))
 }
 
-fn check_population(traffic: &Traffic, settings: &Settings) -> Result<()> {
+fn check_population(traffic: &Traffic, settings: &EvaluationSettings) -> Result<()> {
     let largest = settings.largest_factor().and_then(|factor| traffic.total().checked_mul(factor));
     match largest {
         Some(owners) if owners <= MOST_OWNERS => Ok(()),
@@ -111,22 +111,22 @@ fn check_population(traffic: &Traffic, settings: &Settings) -> Result<()> {
 }
 
 /// A method in one population, for one or several comparisons.
-pub(crate) struct Task {
+pub(crate) struct MethodTask {
     method: Method,
     mechanism: String,
-    population: Population,
-    uses: Vec<Use>,
+    population: ScaledPopulation,
+    uses: Vec<Appearance>,
 }
 
 /// How many times as large as the traffic a population is, and how many owners it has.
 #[derive(Clone, Copy)]
-struct Population {
+struct ScaledPopulation {
     factor: u64,
     owners: u64,
 }
 
 /// A comparison that shows the result of a task.
-struct Use {
+struct Appearance {
     comparison: Comparison,
     label: String,
     /// Its place among the comparison's methods.
@@ -134,13 +134,18 @@ struct Use {
 }
 
 /// The result of a task.
-pub(crate) struct Found {
-    measured: Arc<Measured>,
-    claims: Arc<Claims>,
+pub(crate) struct TaskResult {
+    measured: Arc<TrialResults>,
+    claims: Arc<MethodClaims>,
 }
 
 /// All methods of all comparisons and populations. A method that is in several comparisons is one task.
-pub(crate) fn plan(traffic: &Traffic, settings: &Settings, plans: &Plans, watch: &Watch) -> Result<Vec<Task>> {
+pub(crate) fn plan(
+    traffic: &Traffic,
+    settings: &EvaluationSettings,
+    plans: &Plans,
+    watch: &Watch,
+) -> Result<Vec<MethodTask>> {
     let jobs = jobs(&settings.factors);
     watch.will_plan(jobs.len());
     let stations = traffic.stations.len() as u64;
@@ -151,72 +156,76 @@ pub(crate) fn plan(traffic: &Traffic, settings: &Settings, plans: &Plans, watch:
         watch.planned_one();
         Ok(planned)
     })?;
-    Tasks::merged(jobs.into_iter().zip(planned), traffic.total())
+    MethodTasks::merged(jobs.into_iter().zip(planned), traffic.total())
 }
 
 /// A factor by which the population grows, and a comparison.
-type Job = (u64, Comparison);
+type PlanningJob = (u64, Comparison);
 
-fn jobs(factors: &[u64]) -> Vec<Job> {
+fn jobs(factors: &[u64]) -> Vec<PlanningJob> {
     factors.iter().flat_map(|&factor| Comparison::ALL.map(|comparison| (factor, comparison))).collect()
 }
 
-/// Tasks, which are found again by what they do.
+/// Tasks by what they do, so that none is measured twice.
 #[derive(Default)]
-struct Tasks {
-    list: Vec<Task>,
-    known: HashMap<(String, Changes, u64), usize>,
+struct MethodTasks {
+    list: Vec<MethodTask>,
+    known: HashMap<(String, ChangedCounts, u64), usize>,
 }
 
-impl Tasks {
+impl MethodTasks {
     /// The tasks of all jobs' methods in a population that starts with `owners` owners.
-    fn merged(planned: impl Iterator<Item = (Job, Vec<Method>)>, owners: u64) -> Result<Vec<Task>> {
+    fn merged(planned: impl Iterator<Item = (PlanningJob, Vec<Method>)>, owners: u64) -> Result<Vec<MethodTask>> {
         let mut tasks = Self::default();
         for ((factor, comparison), methods) in planned {
-            tasks.add_all(methods, Population { factor, owners: owners * factor }, comparison)?;
+            tasks.add_all(methods, ScaledPopulation { factor, owners: owners * factor }, comparison)?;
         }
         Ok(tasks.list)
     }
 
-    fn add_all(&mut self, methods: Vec<Method>, population: Population, comparison: Comparison) -> Result<()> {
+    fn add_all(&mut self, methods: Vec<Method>, population: ScaledPopulation, comparison: Comparison) -> Result<()> {
         for (place, method) in methods.into_iter().enumerate() {
             let label = method.label.clone();
-            self.add(method, population, Use { comparison, label, place })?;
+            self.add(method, population, Appearance { comparison, label, place })?;
         }
         Ok(())
     }
 
-    fn add(&mut self, method: Method, population: Population, shown: Use) -> Result<()> {
+    fn add(&mut self, method: Method, population: ScaledPopulation, shown: Appearance) -> Result<()> {
         let mechanism = method.mechanism()?;
         let key = (identity(&method, &mechanism), method.changes, population.factor);
         let index = *self.known.entry(key).or_insert(self.list.len());
         match self.list.get_mut(index) {
             Some(task) => task.uses.push(shown),
-            None => self.list.push(Task { method, mechanism, population, uses: vec![shown] }),
+            None => self.list.push(MethodTask { method, mechanism, population, uses: vec![shown] }),
         }
         Ok(())
     }
 }
 
-/// What a method does. The channel of an oracle does not determine the rest of its report, so its name counts, too.
+/// The identity of a method. The channel of an oracle does not determine the rest of its report, so its name counts, too.
 fn identity(method: &Method, mechanism: &str) -> String {
-    let oracle = if matches!(method.law, Law::Oracle(_)) { method.label.as_str() } else { "" };
+    let oracle = if matches!(method.law, Protocol::Oracle(_)) { method.label.as_str() } else { "" };
     format!("{mechanism} {oracle}")
 }
 
 /// Measures every task; a result is none if it was stopped before the first trial.
 pub(crate) fn measure_all(
-    tasks: &[Task],
+    tasks: &[MethodTask],
     vehicles: &[u64],
-    settings: &Settings,
+    settings: &EvaluationSettings,
     watch: &Watch,
-) -> Result<Vec<Option<Found>>> {
+) -> Result<Vec<Option<TaskResult>>> {
     watch.will_measure(tasks.len() * settings.trials as usize);
     settings.in_parallel(tasks, |index, task| task.measure(index as u64 + 1, vehicles, settings, watch.progress()))
 }
 
 /// The rows by comparison, population and place.
-pub(crate) fn rows(tasks: &[Task], found: &[Option<Found>], settings: &Settings) -> Vec<Row> {
+pub(crate) fn rows(
+    tasks: &[MethodTask],
+    found: &[Option<TaskResult>],
+    settings: &EvaluationSettings,
+) -> Vec<EvaluationRow> {
     let mut rows = Vec::new();
     for (task, found) in tasks.iter().zip(found) {
         let Some(found) = found else { continue };
@@ -226,26 +235,26 @@ pub(crate) fn rows(tasks: &[Task], found: &[Option<Found>], settings: &Settings)
     rows.into_iter().map(|(_, row)| row).collect()
 }
 
-impl Task {
+impl MethodTask {
     fn measure(
         &self,
         stream: u64,
         vehicles: &[u64],
-        settings: &Settings,
+        settings: &EvaluationSettings,
         progress: &Progress,
-    ) -> Result<Option<Found>> {
+    ) -> Result<Option<TaskResult>> {
         let (owners, coins) = (self.population.owners, (settings.seed, stream));
         let measured = measure(&self.method, vehicles, owners, settings.trials, coins, progress)?;
         if measured.trials == 0 {
             return Ok(None);
         }
         let claims = self.method.claims(owners, settings.levels.release.delta)?;
-        Ok(Some(Found { measured: Arc::new(measured), claims: Arc::new(claims) }))
+        Ok(Some(TaskResult { measured: Arc::new(measured), claims: Arc::new(claims) }))
     }
 
-    fn row(&self, found: &Found, shown: &Use, settings: &Settings) -> Row {
+    fn row(&self, found: &TaskResult, shown: &Appearance, settings: &EvaluationSettings) -> EvaluationRow {
         let level = settings.levels.epsilon(shown.comparison).unwrap_or(0.0);
-        Row {
+        EvaluationRow {
             comparison: shown.comparison,
             label: shown.label.clone(),
             kind: self.method.kind,
@@ -262,9 +271,9 @@ impl Task {
 }
 
 /// Who must be honest for the guarantee that the comparison is about, which is at this ε.
-fn honest(method: &Method, claims: &Claims, comparison: Comparison, epsilon: f64) -> Honest {
+fn honest(method: &Method, claims: &MethodClaims, comparison: Comparison, epsilon: f64) -> Honest {
     match &method.law {
-        Law::Curator(_) => Honest::Curator,
+        Protocol::Curator(_) => Honest::Curator,
         // A guarantee of the whole report holds in every view.
         _ if claims.linked().is_some_and(|linked| linked <= epsilon + 1e-9) => Honest::Nobody,
         _ if method.is_noisy() => Honest::OneAggregator,
@@ -275,13 +284,13 @@ fn honest(method: &Method, claims: &Claims, comparison: Comparison, epsilon: f64
 
 /// One method in one comparison with one population.
 #[derive(Clone, Debug)]
-pub struct Row {
+pub struct EvaluationRow {
     /// The comparison it belongs to.
     pub comparison: Comparison,
     /// The name of the method.
     pub label: String,
     /// Where the method comes from.
-    pub kind: Kind,
+    pub kind: MethodOrigin,
     /// The mechanism in the notation that every command accepts, if there is a channel.
     pub mechanism: String,
     /// The factor by which the population has grown.
@@ -289,9 +298,9 @@ pub struct Row {
     /// The number of owners.
     pub owners: u64,
     /// The result of the trials.
-    pub measured: Arc<Measured>,
+    pub measured: Arc<TrialResults>,
     /// What the method gives away.
-    pub claims: Arc<Claims>,
+    pub claims: Arc<MethodClaims>,
     /// Bytes per owner, and whether they answer for all stations at once.
     pub bytes: (u64, bool),
     /// Coins per owner.
@@ -300,7 +309,7 @@ pub struct Row {
     pub honest: Honest,
 }
 
-impl Row {
+impl EvaluationRow {
     /// The root of the mean squared error over all stations.
     pub fn rmse(&self) -> f64 {
         self.root_mean(|station| station.rmse)

@@ -1,4 +1,4 @@
-//! What the rows show, in a few numbers that anybody may check.
+//! The main findings from the rows, in a few numbers that anybody can check.
 
 use std::sync::Arc;
 
@@ -6,9 +6,9 @@ use serde::Serialize;
 
 use crate::compare::Comparison;
 use crate::evaluation::Evaluation;
-use crate::evaluation::{Coverages, Honest, Row};
-use crate::measure::{LEVEL, Measured};
-use crate::method::Kind;
+use crate::evaluation::{Coverages, EvaluationRow, Honest};
+use crate::measure::{LEVEL, TrialResults};
+use crate::method::MethodOrigin;
 
 /// How a method's error changes if the population grows and the stations' vehicles do not.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -16,7 +16,7 @@ pub struct Growth {
     /// The name of the method.
     pub label: String,
     /// Where the method comes from.
-    pub kind: Kind,
+    pub kind: MethodOrigin,
     /// The owners of the smallest and of the largest population.
     pub owners: [u64; 2],
     /// The measured error at the median station in each.
@@ -62,7 +62,7 @@ pub struct AtRelease {
     /// The name of the method.
     pub label: String,
     /// Where the method comes from.
-    pub kind: Kind,
+    pub kind: MethodOrigin,
     /// The number of owners.
     pub owners: u64,
     /// As measured.
@@ -98,19 +98,19 @@ impl Evaluation {
     pub fn growth(&self) -> Vec<Growth> {
         let (smallest, largest) = (self.settings.smallest_factor(), self.settings.largest_factor());
         let Some((from, to)) = smallest.zip(largest).filter(|(from, to)| from < to) else { return Vec::new() };
-        let grown = |row: &Row| self.at_factor(Comparison::Answer, to).find(|other| other.label == row.label);
+        let grown = |row: &EvaluationRow| self.at_factor(Comparison::Answer, to).find(|other| other.label == row.label);
         let rows = self.at_factor(Comparison::Answer, from);
         rows.filter_map(|row| Some(self.growth_between(row, grown(row)?))).collect()
     }
 
-    fn growth_between(&self, from: &Row, to: &Row) -> Growth {
+    fn growth_between(&self, from: &EvaluationRow, to: &EvaluationRow) -> Growth {
         let both = [from, to];
         Growth {
             label: from.label.clone(),
             kind: from.kind,
             owners: both.map(|row| row.owners),
             median: both.map(|row| self.median_error(row).measured),
-            all: both.map(Row::rmse),
+            all: both.map(EvaluationRow::rmse),
         }
     }
 
@@ -122,7 +122,7 @@ impl Evaluation {
         factors.flat_map(|factor| self.best_at(factor)).map(|row| self.best(row)).collect()
     }
 
-    fn best_at(&self, factor: u64) -> Vec<&Row> {
+    fn best_at(&self, factor: u64) -> Vec<&EvaluationRow> {
         let mut best = Vec::new();
         for honest in [Honest::Nobody, Honest::Owners, Honest::OneAggregator, Honest::Curator] {
             let first = least_predicted(self.by_trust(factor, honest));
@@ -135,15 +135,15 @@ impl Evaluation {
     }
 
     /// The best mechanism under a trust model among those that keep a guarantee if nobody is honest.
-    pub(crate) fn best_with_linked(&self, factor: u64, honest: Honest) -> Option<&Row> {
+    pub(crate) fn best_with_linked(&self, factor: u64, honest: Honest) -> Option<&EvaluationRow> {
         least_predicted(self.by_trust(factor, honest).filter(|row| row.claims.linked().is_some()))
     }
 
-    fn by_trust(&self, factor: u64, honest: Honest) -> impl Iterator<Item = &Row> {
+    fn by_trust(&self, factor: u64, honest: Honest) -> impl Iterator<Item = &EvaluationRow> {
         self.at_factor(Comparison::Trust, factor).filter(move |row| row.honest == honest)
     }
 
-    fn best(&self, row: &Row) -> BestByTrust {
+    fn best(&self, row: &EvaluationRow) -> BestByTrust {
         let error = self.median_error(row);
         BestByTrust {
             honest: row.honest,
@@ -160,20 +160,20 @@ impl Evaluation {
     pub fn at_release(&self) -> Vec<AtRelease> {
         let mut found = Vec::new();
         for &factor in &self.settings.factors {
-            let planned = self.rows_at_release(factor, Kind::Family);
+            let planned = self.rows_at_release(factor, MethodOrigin::Family);
             found.extend(planned.min_by(|a, b| a.predicted.total_cmp(&b.predicted)));
-            found.extend(self.rows_at_release(factor, Kind::Curator));
+            found.extend(self.rows_at_release(factor, MethodOrigin::Curator));
         }
         found
     }
 
-    fn rows_at_release(&self, factor: u64, kind: Kind) -> impl Iterator<Item = AtRelease> {
+    fn rows_at_release(&self, factor: u64, kind: MethodOrigin) -> impl Iterator<Item = AtRelease> {
         self.at_factor(Comparison::Release, factor)
             .filter(move |row| row.kind == kind)
             .map(|row| self.row_at_release(row))
     }
 
-    fn row_at_release(&self, row: &Row) -> AtRelease {
+    fn row_at_release(&self, row: &EvaluationRow) -> AtRelease {
         let error = self.median_error(row);
         AtRelease {
             label: row.label.clone(),
@@ -187,7 +187,7 @@ impl Evaluation {
 
     /// How often the intervals hold; none without rows.
     pub fn intervals(&self) -> Option<Intervals> {
-        let rows: Vec<Coverages> = self.rows.iter().map(Row::coverages).collect();
+        let rows: Vec<Coverages> = self.rows.iter().map(EvaluationRow::coverages).collect();
         let measured = self.measured_once();
         let (simultaneous, trials) = simultaneous_share(&measured);
         let fewest = measured.iter().map(|measured| measured.trials).min()?;
@@ -203,8 +203,8 @@ impl Evaluation {
     }
 
     /// The measurements of all rows; one that is in several comparisons is here once.
-    fn measured_once(&self) -> Vec<&Arc<Measured>> {
-        let mut once: Vec<&Arc<Measured>> = Vec::new();
+    fn measured_once(&self) -> Vec<&Arc<TrialResults>> {
+        let mut once: Vec<&Arc<TrialResults>> = Vec::new();
         for row in &self.rows {
             if !once.iter().any(|other| Arc::ptr_eq(other, &row.measured)) {
                 once.push(&row.measured);
@@ -217,7 +217,7 @@ impl Evaluation {
 /// The chance that some row of an evaluation falls below [`Intervals::by_chance`].
 const RARELY: f64 = 1e-3;
 
-fn least_predicted<'a>(rows: impl Iterator<Item = &'a Row>) -> Option<&'a Row> {
+fn least_predicted<'a>(rows: impl Iterator<Item = &'a EvaluationRow>) -> Option<&'a EvaluationRow> {
     rows.min_by(|a, b| a.predicted().total_cmp(&b.predicted()))
 }
 
@@ -233,7 +233,7 @@ pub(crate) fn range(values: impl Iterator<Item = f64>) -> Option<[f64; 2]> {
 }
 
 /// The share of all trials in which the simultaneous intervals of all stations held, and the number of trials.
-fn simultaneous_share(measured: &[&Arc<Measured>]) -> (f64, u64) {
+fn simultaneous_share(measured: &[&Arc<TrialResults>]) -> (f64, u64) {
     let trials: u64 = measured.iter().map(|measured| measured.trials).sum();
     let held: f64 = measured.iter().map(|measured| measured.simultaneous * measured.trials as f64).sum();
     (held / trials as f64, trials)

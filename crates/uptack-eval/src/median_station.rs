@@ -9,9 +9,9 @@ use uptack::{Channel, Mechanism, SeededCoins};
 use crate::compare::{NORMAL_FORM, curators, local, noise_alone, planned_with_noise, randomized_response};
 use crate::error::Result;
 use crate::measure::{StationResult, measure};
-use crate::method::{Changes, Method};
-use crate::planned::{Crowd, Plans, Wanted};
-use crate::settings::Settings;
+use crate::method::{ChangedCounts, Method};
+use crate::planned::{Crowd, Plans, ReleaseTarget};
+use crate::settings::EvaluationSettings;
 use crate::traffic::Traffic;
 
 /// A point of the curve of error against ε.
@@ -29,7 +29,7 @@ pub struct CurvePoint {
 
 const EPSILONS: [f64; 5] = [0.25, 0.5, 1.0, 2.0, 4.0];
 
-/// The bound on what the plan with noise gives away if nobody is honest.
+/// The bound on the linked ε of the plan with noise.
 const LINKED: f64 = 12.0;
 
 /// Trials per point. The standard error of an error is 0.7 %, and larger for the long tails of Laplace noise.
@@ -38,7 +38,7 @@ const TRIALS: u64 = 10_000;
 /// The whole curve for the first population; if stopped, without the values of ε that were not begun.
 pub(crate) fn error_against_epsilon(
     traffic: &Traffic,
-    settings: &Settings,
+    settings: &EvaluationSettings,
     plans: &Plans,
     progress: &Progress,
 ) -> Result<Vec<CurvePoint>> {
@@ -48,20 +48,20 @@ pub(crate) fn error_against_epsilon(
         if progress.stopped() {
             return Ok(Vec::new());
         }
-        let wanted = Wanted { epsilon, delta: settings.levels.release.delta };
+        let wanted = ReleaseTarget { epsilon, delta: settings.levels.release.delta };
         let first_stream = 1_000_000 + 100 * index as u64;
         points(methods(crowd, wanted, stations, plans)?, crowd, wanted, (settings.seed, first_stream))
     })?;
     Ok(points.into_iter().flatten().collect())
 }
 
-fn methods(crowd: Crowd, wanted: Wanted, stations: u64, plans: &Plans) -> Result<Vec<Method>> {
+fn methods(crowd: Crowd, wanted: ReleaseTarget, stations: u64, plans: &Plans) -> Result<Vec<Method>> {
     let mut methods = vec![Method::family(NORMAL_FORM, plans.normal_form(crowd, wanted)?)];
     methods.extend(local(wanted.epsilon, stations)?);
     methods.push(noise_alone(wanted.epsilon)?);
     let planned = plans.with_noise(crowd, wanted.epsilon, LINKED)?;
     methods.push(Method::family(planned_with_noise(LINKED), planned));
-    methods.extend(curators(wanted, Changes::One)?);
+    methods.extend(curators(wanted, ChangedCounts::One)?);
     Ok(methods)
 }
 
@@ -69,13 +69,13 @@ fn methods(crowd: Crowd, wanted: Wanted, stations: u64, plans: &Plans) -> Result
 fn points(
     methods: Vec<Method>,
     crowd: Crowd,
-    wanted: Wanted,
+    wanted: ReleaseTarget,
     (seed, first_stream): (u64, u64),
 ) -> Result<Vec<CurvePoint>> {
     (first_stream..).zip(methods).map(|(stream, method)| point(method, crowd, wanted, (seed, stream))).collect()
 }
 
-fn point(method: Method, crowd: Crowd, wanted: Wanted, coins: (u64, u64)) -> Result<CurvePoint> {
+fn point(method: Method, crowd: Crowd, wanted: ReleaseTarget, coins: (u64, u64)) -> Result<CurvePoint> {
     let measured = measure(&method, &[crowd.yes], crowd.owners, TRIALS, coins, &Progress::default())?;
     let StationResult { predicted, rmse, .. } = measured.stations[0];
     Ok(CurvePoint { label: method.label, epsilon: wanted.epsilon, predicted, measured: rmse })
@@ -137,7 +137,12 @@ const DAYS: u64 = 400;
 
 impl Longitudinal {
     /// For the first population and the median station; none if stopped.
-    pub fn of(traffic: &Traffic, settings: &Settings, plans: &Plans, progress: &Progress) -> Result<Option<Self>> {
+    pub fn of(
+        traffic: &Traffic,
+        settings: &EvaluationSettings,
+        plans: &Plans,
+        progress: &Progress,
+    ) -> Result<Option<Self>> {
         if progress.stopped() {
             return Ok(None);
         }
@@ -149,8 +154,8 @@ impl Longitudinal {
         let Some(composed) = compose_all([&best, &always], crowd, wanted, progress)? else { return Ok(None) };
         let response = randomized_response(wanted.epsilon)?;
         let memoized = vec![
-            Window::new(NORMAL_FORM, &best, crowd).memoize(settings.seed)?,
-            Window::new("randomized response", &response, crowd).memoize(settings.seed)?,
+            DailyMethod::new(NORMAL_FORM, &best, crowd).memoize(settings.seed)?,
+            DailyMethod::new("randomized response", &response, crowd).memoize(settings.seed)?,
         ];
         Ok(Some(Self { delta: wanted.delta, composed, memoized }))
     }
@@ -160,7 +165,7 @@ impl Longitudinal {
 fn compose_all(
     [best, always]: [&Mechanism; 2],
     crowd: Crowd,
-    wanted: Wanted,
+    wanted: ReleaseTarget,
     progress: &Progress,
 ) -> Result<Option<Vec<Composed>>> {
     let mut composed = Vec::new();
@@ -168,23 +173,23 @@ fn compose_all(
         if progress.stopped() {
             return Ok(None);
         }
-        composed.extend(Window::new(label, mechanism, crowd).compose(&[1, 12, 72, WINDOWS], wanted.delta)?);
+        composed.extend(DailyMethod::new(label, mechanism, crowd).compose(&[1, 12, 72, WINDOWS], wanted.delta)?);
     }
     let Some(flips) = least_flips_of_a_day(crowd.owners, always, wanted, progress)? else { return Ok(None) };
     let planned = flipped(flips)?;
-    let day = Window::new("planned for the whole day, everybody takes part", &planned, crowd);
+    let day = DailyMethod::new("planned for the whole day, everybody takes part", &planned, crowd);
     composed.extend(day.compose(&[WINDOWS], wanted.delta)?);
     Ok(Some(composed))
 }
 
 /// A method that answers every window.
-struct Window<'a> {
+struct DailyMethod<'a> {
     label: &'a str,
     mechanism: &'a Mechanism,
     crowd: Crowd,
 }
 
-impl<'a> Window<'a> {
+impl<'a> DailyMethod<'a> {
     fn new(label: &'a str, mechanism: &'a Mechanism, crowd: Crowd) -> Self {
         Self { label, mechanism, crowd }
     }
@@ -250,7 +255,12 @@ fn release_only(channel: &Channel, accountant: &Accountant, target: Target) -> V
 /// guarantee that `window` keeps in one window; none if stopped.
 ///
 /// By bisection here: a request to the planner bounds one release, not a composition of many.
-fn least_flips_of_a_day(owners: u64, window: &Mechanism, wanted: Wanted, progress: &Progress) -> Result<Option<f64>> {
+fn least_flips_of_a_day(
+    owners: u64,
+    window: &Mechanism,
+    wanted: ReleaseTarget,
+    progress: &Progress,
+) -> Result<Option<f64>> {
     let (mut low, mut high) = (window.channel().cells()[1].yes().to_f64(), MOST_FLIPS);
     while high / low > 1.02 {
         if progress.stopped() {
@@ -268,7 +278,7 @@ fn flipped(flip: f64) -> Result<Mechanism> {
 }
 
 /// Whether the releases of all windows of a day together keep the guarantee.
-fn day_keeps(mechanism: &Mechanism, owners: u64, wanted: Wanted) -> Result<bool> {
+fn day_keeps(mechanism: &Mechanism, owners: u64, wanted: ReleaseTarget) -> Result<bool> {
     let accountant = release(&mechanism.channel(), owners)?;
     let upper = ReleaseProfile::new(&accountant).epsilon_upper(WINDOWS, Delta::new(wanted.delta)?)?;
     Ok(upper.is_some_and(|upper| upper <= wanted.epsilon))
@@ -339,7 +349,7 @@ mod tests {
         let card = series();
         let (channel, owners) = (card.mechanism.channel(), card.claim_owners().unwrap());
         let target = Target::Delta(Delta::new(1e-6).unwrap());
-        let window = Window::new("", &card.mechanism, Crowd { owners, yes: 20 });
+        let window = DailyMethod::new("", &card.mechanism, Crowd { owners, yes: 20 });
         let report = window.compose(&[1, TIMES], 1e-6).unwrap();
         let (lower, upper) = report[1].release.unwrap();
         assert!(lower <= upper && lower > 0.95 * upper, "{lower} and {upper}");

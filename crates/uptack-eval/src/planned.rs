@@ -12,7 +12,7 @@ use crate::traffic::Traffic;
 
 /// A guarantee of the release.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Wanted {
+pub struct ReleaseTarget {
     /// Its ε.
     pub epsilon: f64,
     /// Its δ.
@@ -38,19 +38,19 @@ impl Crowd {
         Request::new(self.owners, Prior::at(self.yes))
     }
 
-    fn released(self, wanted: Wanted) -> Result<Request> {
+    fn released(self, wanted: ReleaseTarget) -> Result<Request> {
         let release = (Epsilon::new(wanted.epsilon)?, Delta::new(wanted.delta)?);
         Ok(Request { release: Some(release), ..self.request() })
     }
 }
 
 /// A plan, or the place of one that some thread is working on.
-type Place = Arc<Mutex<Option<Mechanism>>>;
+type PlanSlot = Arc<Mutex<Option<Mechanism>>>;
 
 /// The planned mechanisms of an evaluation. If several comparisons ask for the same one, it is planned once.
 #[derive(Debug, Default)]
 pub struct Plans {
-    known: Mutex<HashMap<String, Place>>,
+    known: Mutex<HashMap<String, PlanSlot>>,
 }
 
 impl Plans {
@@ -58,19 +58,19 @@ impl Plans {
     ///
     /// The planner's other families of one answer are left out: they were better by a tenth of a per cent at most, and in
     /// a crowd of 50 million each takes a minute to account for. A test looks for a better one in a smaller crowd.
-    pub fn normal_form(&self, crowd: Crowd, wanted: Wanted) -> Result<Mechanism> {
+    pub fn normal_form(&self, crowd: Crowd, wanted: ReleaseTarget) -> Result<Mechanism> {
         self.of_family(crowd, "normal-form", wanted)
     }
 
     /// The best member of a family under the guarantee of the release.
-    pub fn of_family(&self, crowd: Crowd, family: &str, wanted: Wanted) -> Result<Mechanism> {
+    pub fn of_family(&self, crowd: Crowd, family: &str, wanted: ReleaseTarget) -> Result<Mechanism> {
         self.least_error(&Request { family: Some(family.to_owned()), ..crowd.released(wanted)? })
     }
 
     /// The best member of a family of several answers, none of which gives away more than `answer` by itself.
     ///
     /// The release keeps its guarantee, too: a bound on each of several answers does not bound their tallies at all.
-    pub fn several_answers(&self, crowd: Crowd, family: &str, wanted: Wanted, answer: f64) -> Result<Mechanism> {
+    pub fn several_answers(&self, crowd: Crowd, family: &str, wanted: ReleaseTarget, answer: f64) -> Result<Mechanism> {
         let request = Request { family: Some(family.to_owned()), form: Form::Several, ..crowd.released(wanted)? };
         self.least_error(&Request { answer_epsilon: Some(answer), ..request })
     }
@@ -84,7 +84,7 @@ impl Plans {
     /// if nobody is.
     pub fn with_noise(&self, crowd: Crowd, epsilon: f64, linked: f64) -> Result<Mechanism> {
         // The claim with one honest aggregator is pure: the planner requires a δ but does not use it.
-        let request = crowd.released(Wanted { epsilon, delta: USUAL_DELTA })?;
+        let request = crowd.released(ReleaseTarget { epsilon, delta: USUAL_DELTA })?;
         let (noise, trust) = (Noise::Aggregators, Trust::OneAggregator);
         self.least_error(&Request { linked_epsilon: Some(linked), noise, trust, ..request })
     }
@@ -110,7 +110,7 @@ mod tests {
     use uptack::estimate::Estimator;
     use uptack::privacy::{answer_epsilon, linked_epsilon, release};
 
-    const WANTED: Wanted = Wanted { epsilon: 1.0, delta: 1e-8 };
+    const WANTED: ReleaseTarget = ReleaseTarget { epsilon: 1.0, delta: 1e-8 };
 
     fn sd(mechanism: &Mechanism, crowd: Crowd) -> f64 {
         Estimator::new(&mechanism.channel()).unwrap().sd(crowd.owners, crowd.yes as f64).unwrap()

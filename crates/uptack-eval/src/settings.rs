@@ -7,12 +7,12 @@ use uptack::{Progress, parallel};
 use crate::compare::Levels;
 use crate::error::Result;
 
-/// What to evaluate.
+/// What to evaluate, and with what effort.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct EvaluationSettings {
     /// The factors by which the population grows, by vehicles elsewhere.
     pub factors: Vec<u64>,
-    /// How often every question is asked.
+    /// How many times each question is asked.
     pub trials: u64,
     /// The seed of all coins.
     pub seed: u64,
@@ -22,7 +22,7 @@ pub struct Settings {
     pub threads: usize,
 }
 
-impl Settings {
+impl EvaluationSettings {
     pub(crate) fn smallest_factor(&self) -> Option<u64> {
         self.factors.iter().copied().min()
     }
@@ -41,7 +41,7 @@ impl Settings {
     }
 }
 
-impl Default for Settings {
+impl Default for EvaluationSettings {
     fn default() -> Self {
         let threads = parallel::cores();
         Self { factors: vec![1, 10, 100, 1000], trials: 200, seed: 1, levels: Levels::default(), threads }
@@ -70,7 +70,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Asks to stop; what was done is kept.
+    /// Asks to stop; the results so far are kept.
     pub fn stop(&self) {
         self.progress.stop();
     }

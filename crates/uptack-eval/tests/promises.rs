@@ -9,11 +9,11 @@ use uptack::simulate::{Crowd as Draws, Simulation};
 use uptack_eval::compare::{Comparison, Levels, methods};
 use uptack_eval::evaluation::Evaluation;
 use uptack_eval::findings::least_by_chance;
-use uptack_eval::measure::{Measured, SMALL, StationResult, measure};
-use uptack_eval::method::{Kind, Method};
+use uptack_eval::measure::{SMALL, StationResult, TrialResults, measure};
+use uptack_eval::method::{Method, MethodOrigin};
 use uptack_eval::planned::{Crowd, Plans};
 use uptack_eval::report::measured as measured_text;
-use uptack_eval::settings::Settings;
+use uptack_eval::settings::EvaluationSettings;
 use uptack_eval::settings::Watch;
 use uptack_eval::traffic::{Traffic, generate};
 
@@ -41,7 +41,7 @@ fn all_methods() -> Vec<Method> {
     Comparison::ALL.into_iter().flat_map(methods_of).collect()
 }
 
-fn measured(method: &Method, number: usize, vehicles: &[u64], trials: u64) -> Measured {
+fn measured(method: &Method, number: usize, vehicles: &[u64], trials: u64) -> TrialResults {
     measure(method, vehicles, OWNERS, trials, (7, number as u64), &Progress::default()).unwrap()
 }
 
@@ -121,10 +121,10 @@ fn small_network() -> Traffic {
 /// plan are as theory says. And the report says so.
 #[test]
 fn the_report_shows_that_the_planned_error_does_not_grow_with_the_crowd() {
-    let settings = Settings { factors: vec![1, 1000], trials: 100, ..Settings::default() };
+    let settings = EvaluationSettings { factors: vec![1, 1000], trials: 100, ..EvaluationSettings::default() };
     let evaluation = Evaluation::run(small_network(), settings, &Watch::default()).unwrap();
     let growth = evaluation.growth();
-    let planned: Vec<_> = growth.iter().filter(|part| part.kind == Kind::Family).collect();
+    let planned: Vec<_> = growth.iter().filter(|part| part.kind == MethodOrigin::Family).collect();
     assert_eq!(planned.len(), 2);
     for part in planned {
         assert!(part.errors().iter().all(|factor| (factor - 1.0).abs() < 0.1), "{part:?}");
@@ -152,4 +152,4 @@ fn the_report_shows_that_the_planned_error_does_not_grow_with_the_crowd() {
 }
 
 /// The best plan, the Gaussian and the Laplace curator.
-const FIND: [Kind; 3] = [Kind::Family, Kind::Curator, Kind::Curator];
+const FIND: [MethodOrigin; 3] = [MethodOrigin::Family, MethodOrigin::Curator, MethodOrigin::Curator];

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 use uptack_eval::evaluation::Evaluation;
-use uptack_eval::settings::{Settings, Watch};
+use uptack_eval::settings::{EvaluationSettings, Watch};
 use uptack_eval::traffic::{self, Traffic};
 
 use crate::failure::{PyFailure, to_text};
@@ -31,11 +31,11 @@ pub(crate) fn evaluate(
         None => traffic::generate(seed).map_err(PyFailure::from)?,
         Some(path) => Traffic::read(File::open(path)?, at).map_err(PyFailure::from)?,
     };
-    let settings = Settings { factors, trials, seed, ..Settings::default() };
+    let settings = EvaluationSettings { factors, trials, seed, ..EvaluationSettings::default() };
     to_text(&run(py, traffic, settings, progress)?.json())
 }
 
-fn run(py: Python<'_>, traffic: Traffic, settings: Settings, listener: Listener<'_>) -> PyResult<Evaluation> {
+fn run(py: Python<'_>, traffic: Traffic, settings: EvaluationSettings, listener: Listener<'_>) -> PyResult<Evaluation> {
     let watch = Arc::new(Watch::default());
     let (watched, stopped) = (Arc::clone(&watch), Arc::clone(&watch));
     let now = move || {

@@ -25,18 +25,18 @@ use crate::layout::joined;
 use crate::output::{Table, grouped, print_result, readable};
 use crate::progress::watched;
 
-/// Run the real sampler as an adversary would, and try to prove the privacy claims wrong
+/// Run the real sampler as an adversary would, and try to disprove the privacy claims
 #[derive(Args)]
 #[command(
-    long_about = "Runs the real sampler, not the law, as an adversary would, and tries to prove the privacy claims wrong.
+    long_about = "Runs the real sampler, not a model of it, as an adversary would, and tries to disprove the privacy claims.
 
-For each view it looks for the event that tells yes from no best and bounds the epsilon that this event proves from \
-below. Further checks see whether the law drawn is the law stated, whether owners draw independently, and whether the \
-number of coins read depends on the truth. Of mechanisms with noise it also attacks what one honest aggregator hides, and \
-the draws of noise. All bounds and checks together hold with the stated confidence.
+For each view, it looks for the event that best tells yes from no, and computes a lower bound on the epsilon that this \
+event proves. Further checks test whether outputs follow the stated law, whether owners draw independently, and whether \
+the number of coins read depends on the truth. For mechanisms with noise it also attacks what one honest aggregator \
+hides, and tests the draws of noise. All bounds and checks together hold with the stated confidence.
 
-With -- COMMAND anybody's randomizer is audited instead: it gets one truth per line, 1 or 0, on standard input and writes \
-one line for each to standard output. The adversary looks at the line, at its length and, if lines are numbers, at their size.
+With -- COMMAND, any other randomizer is audited instead: it gets one truth per line, 1 or 0, on standard input, and \
+writes one line for each to standard output. The adversary looks at the line, at its length and, if lines are numbers, at their size.
 
 Exits with 0 if everything is consistent and with 2, after printing its findings, if anything is violated.",
     after_help = "Examples:
@@ -52,28 +52,28 @@ pub(crate) struct Arguments {
     /// name(key=value, …), or a file that `uptack channel --json` wrote
     #[arg(required_unless_present = "command", conflicts_with = "command")]
     mechanism: Option<String>,
-    /// How many calls of the sampler to spend; an owner of a batch counts as one. By default 1e7, of a command 1e6
+    /// How many calls of the sampler to make; each owner of a batch counts as one. By default 1e7, or 1e6 for a command
     #[arg(long, value_parser = count)]
     samples: Option<u64>,
-    /// The size of the crowd that is released, the target included
+    /// The size of the crowd whose release is attacked, including the target
     #[arg(long, default_value = "20", value_parser = count, conflicts_with = "command")]
     owners: u64,
     /// The delta of the claim for the release
     #[arg(long, default_value = "1e-8", conflicts_with = "command")]
     delta: Fraction,
-    /// How sure all bounds and checks together are
+    /// The confidence with which all bounds and checks hold together
     #[arg(long, default_value = "0.999", value_parser = confidence)]
     confidence: Confidence,
-    /// Toss reproducible coins, instead of the operating system's
+    /// Flip reproducible coins with this seed, instead of the operating system's
     #[arg(long, value_parser = count, conflicts_with = "command")]
     seed: Option<u64>,
-    /// The epsilon that is claimed of a command's output; without it the audit says what the outputs prove
+    /// The epsilon that is claimed for the command's output; without it, the audit reports what the outputs prove
     #[arg(long, value_name = "EPSILON", requires = "command")]
     claimed_epsilon: Option<f64>,
     /// The delta that is claimed with it
     #[arg(long, value_name = "DELTA", default_value = "0", requires = "command")]
     claimed_delta: f64,
-    /// A randomizer of anybody's, with its arguments
+    /// The randomizer to audit, with its arguments
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
     /// Audit a sampler that is broken on purpose: last-output-unprotected, biased-threshold, reused-coin,
@@ -163,9 +163,9 @@ fn conclude(verdict: Verdict, confidence: Confidence) -> Result<()> {
     if verdict == Verdict::Consistent {
         return Ok(());
     }
-    Err(Failure::environment("the audit contradicts what is claimed of the sampler").with_hint(format!(
-        "a sound sampler is accused with probability {} at most: run it again, and do not answer with a build \
-         that is accused twice",
+    Err(Failure::environment("the audit contradicts the sampler's claims").with_hint(format!(
+        "a sound sampler fails with probability at most {}: run the audit again, and do not answer with a build that \
+         fails twice",
         readable(confidence.miss())
     )))
 }
@@ -174,8 +174,8 @@ fn conclude_foreign(verdict: Verdict, confidence: Confidence) -> Result<()> {
     if verdict == Verdict::Consistent {
         return Ok(());
     }
-    Err(Failure::environment("the audit contradicts what is claimed of the command")
-        .with_hint(format!("a sound one is accused with probability {} at most", readable(confidence.miss()))))
+    Err(Failure::environment("the audit contradicts the claim about the command")
+        .with_hint(format!("a sound randomizer fails with probability at most {}", readable(confidence.miss()))))
 }
 
 fn describe(mechanism: &Mechanism, audit: &Audit, delta: f64, report: &Report) -> String {
@@ -191,7 +191,7 @@ fn describe(mechanism: &Mechanism, audit: &Audit, delta: f64, report: &Report) -
     )
 }
 
-/// One row per view: what is claimed of it, and what the audit proves.
+/// One row per view: its claim, and what the audit proves.
 fn views_table(report: &Report, owners: u64, delta: f64) -> Table {
     let mut table = Table::new(&["view", "claimed", "proved", "verdict"]);
     for (answer, finding) in report.answers.iter().enumerate() {
@@ -266,7 +266,7 @@ fn evidence(report: &Report) -> String {
     listed("against the claims", violations(views.chain(&report.one_aggregator)).chain(misfits(fits)))
 }
 
-/// The events that contradict what is claimed.
+/// The events that contradict the claims.
 fn violations<'a>(findings: impl Iterator<Item = &'a Finding>) -> impl Iterator<Item = String> {
     findings.filter(|finding| finding.is_violated()).filter_map(|finding| finding.event.as_ref()).map(event_words)
 }
@@ -299,7 +299,7 @@ fn verdict(verdict: Verdict) -> &'static str {
 
 /// No output is longer.
 const LONGEST_LINE: usize = 1 << 16;
-/// A randomizer that says nothing for this long is not waited for.
+/// How long to wait for a randomizer that writes nothing.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Truths, and outputs, handed over at a time.
 const TOGETHER: usize = 1 << 10;
@@ -307,7 +307,7 @@ const TOGETHER: usize = 1 << 10;
 const WAITING: usize = 64;
 
 /// Some lines, or why there are no more of them.
-type Lines = Result<Vec<Vec<u8>>>;
+type OutputLines = Result<Vec<Vec<u8>>>;
 
 /// Runs the command and collects its output for every truth.
 pub(super) fn listen(command: &[OsString], audit: ForeignAudit, progress: &Progress) -> Result<ForeignReport> {
@@ -329,7 +329,7 @@ fn start(command: &[OsString]) -> Result<Child> {
 fn start_words(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => "there is no such program".to_owned(),
-        io::ErrorKind::PermissionDenied => "it may not be run".to_owned(),
+        io::ErrorKind::PermissionDenied => "it is not executable".to_owned(),
         _ => error.to_string(),
     }
 }
@@ -338,8 +338,8 @@ fn start_words(error: &io::Error) -> String {
 struct Running(Child);
 
 impl Running {
-    /// Writes truths to the command and returns the lines that it says.
-    fn converse(&mut self, samples: u64) -> Receiver<Lines> {
+    /// Writes truths to the command and returns the lines that it writes.
+    fn converse(&mut self, samples: u64) -> Receiver<OutputLines> {
         let (input, output) = (self.0.stdin.take(), self.0.stdout.take());
         let (sender, lines) = sync_channel(WAITING);
         // Both threads end with the pipes, which end with the process.
@@ -379,7 +379,7 @@ fn write_truths(mut input: ChildStdin, samples: u64) {
     }
 }
 
-fn read_lines(output: ChildStdout, sender: &SyncSender<Lines>) {
+fn read_lines(output: ChildStdout, sender: &SyncSender<OutputLines>) {
     let mut reader = BufReader::new(output);
     loop {
         let lines = read_some(&mut reader);
@@ -391,7 +391,7 @@ fn read_lines(output: ChildStdout, sender: &SyncSender<Lines>) {
 }
 
 /// The lines that are there, at least one unless it is the end.
-fn read_some(reader: &mut BufReader<ChildStdout>) -> Lines {
+fn read_some(reader: &mut BufReader<ChildStdout>) -> OutputLines {
     let mut lines = Vec::new();
     while lines.is_empty() || (lines.len() < TOGETHER && reader.buffer().contains(&b'\n')) {
         match read_line(reader)? {
@@ -419,11 +419,16 @@ fn read_line(reader: &mut BufReader<ChildStdout>) -> Result<Option<Vec<u8>>> {
 }
 
 fn too_long() -> Failure {
-    Failure::request(format!("the command says a line of more than {LONGEST_LINE} bytes"))
-        .with_hint("it writes one line for each truth")
+    Failure::request(format!("the command wrote a line of more than {LONGEST_LINE} bytes"))
+        .with_hint("it must write one line for each truth")
 }
 
-fn hear_all(lines: &Receiver<Lines>, outputs: &mut ForeignOutputs, samples: u64, progress: &Progress) -> Result<()> {
+fn hear_all(
+    lines: &Receiver<OutputLines>,
+    outputs: &mut ForeignOutputs,
+    samples: u64,
+    progress: &Progress,
+) -> Result<()> {
     loop {
         let heard = receive(lines, outputs.seen())?;
         if heard.is_empty() {
@@ -438,7 +443,7 @@ fn hear_all(lines: &Receiver<Lines>, outputs: &mut ForeignOutputs, samples: u64,
 }
 
 /// The next lines, none at the end; `seen` lines came before.
-fn receive(lines: &Receiver<Lines>, seen: u64) -> Lines {
+fn receive(lines: &Receiver<OutputLines>, seen: u64) -> OutputLines {
     match lines.recv_timeout(PATIENCE) {
         Ok(lines) => lines,
         Err(RecvTimeoutError::Disconnected) => Ok(Vec::new()),
@@ -448,7 +453,7 @@ fn receive(lines: &Receiver<Lines>, seen: u64) -> Lines {
 
 fn silent_after(seen: u64) -> Failure {
     let seconds = PATIENCE.as_secs();
-    Failure::request(format!("the command said nothing for {seconds} s, after {seen} lines"))
+    Failure::request(format!("the command wrote nothing for {seconds} s, after {seen} lines"))
         .with_hint("it must write one line for each truth, and end when its input does")
 }
 
@@ -457,7 +462,7 @@ fn expect_all(seen: u64, samples: u64) -> Result<()> {
 }
 
 fn miscounted(lines: &str, truths: u64) -> Failure {
-    let than = if lines == "more" { "than there are truths, which are" } else { "to truths, which are" };
-    Failure::request(format!("the command says {lines} lines {than} {truths}"))
-        .with_hint("it must say exactly one line to each truth")
+    let link = if lines == "more" { "than the" } else { "for" };
+    Failure::request(format!("the command wrote {lines} lines {link} {truths} truths"))
+        .with_hint("it must write exactly one line for each truth")
 }

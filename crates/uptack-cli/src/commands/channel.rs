@@ -13,7 +13,7 @@ use crate::input::{LoadedMechanism, has_extension, read_algebra, read_mechanism}
 use crate::layout::joined;
 use crate::output::{Table, grouped, print_exact, print_result, readable};
 
-/// Show a mechanism's cells and both laws, as accounted for and sampled
+/// Show a mechanism's cells, with their exact probabilities for yes and for no
 #[derive(Args)]
 #[command(after_help = "Examples:
   uptack channel 'randomized-response(t=0.8)'
@@ -33,7 +33,7 @@ pub(crate) fn run_channel(arguments: &ChannelArguments, json: bool) -> Result<()
     print_result(json, &document, || format!("{mechanism}\n\n{}", describe_channel(&channel)))
 }
 
-/// The table of cells, and what is published of them.
+/// The table of cells, and a sentence about what is published.
 pub(super) fn describe_channel(channel: &Channel) -> String {
     format!("{}\n{}\n", cells_table(channel).render(), published(channel))
 }
@@ -60,7 +60,7 @@ fn ratio(yes: f64, no: f64) -> String {
 fn published(channel: &Channel) -> String {
     match channel.noise() {
         Some(noise) => format!(
-            "One answer per owner. What is published is the number of answers 1, to which each of two aggregators adds {noise}."
+            "One answer per owner. The published count is the number of answers that are 1, plus {noise} from each of the two aggregators."
         ),
         None => published_tallies(channel),
     }
@@ -69,11 +69,15 @@ fn published(channel: &Channel) -> String {
 fn published_tallies(channel: &Channel) -> String {
     let answers = channel.answers().len();
     let plural = if answers == 1 { "answer" } else { "answers" };
-    let seen = if channel.determined() { "fix the count of every cell" } else { "do not fix the count of every cell" };
+    let seen = if channel.determined() {
+        "determine the count of every cell"
+    } else {
+        "do not determine the count of every cell"
+    };
     format!("{answers} {plural} per owner, drawn with one coin; the tallies {seen}.")
 }
 
-/// Compile the paper's notation to a channel, and say how YES is solved for
+/// Compile the paper's notation to a channel, and show how YES is solved for
 #[derive(Args)]
 #[command(after_help = "Examples:
   uptack algebra examples/plausible-deniability.alg
@@ -84,12 +88,12 @@ fn published_tallies(channel: &Channel) -> String {
   uptack algebra 'blended(0.05,0.25,0.25,0.05,0.4,1e-4,1e-4)' --print \\
     > blended.alg")]
 pub(crate) struct AlgebraArguments {
-    /// A file in the notation of the privacy algebra; or a mechanism, which is then written in it
+    /// A file in the notation of the privacy algebra, or a mechanism, which is translated into it
     file: PathBuf,
     /// Print the channel back as algebra, and nothing else
     #[arg(long, conflicts_with = "json")]
     print: bool,
-    /// Give the standard deviation of the solution for this many owners
+    /// Show the standard deviation of the solution for this many owners
     #[arg(long, value_parser = count, requires = "yes")]
     owners: Option<u64>,
     /// How many of them would say yes
@@ -133,7 +137,7 @@ fn read_program(argument: &Path) -> Result<Program> {
     read_algebra(argument)
 }
 
-/// Which terms the compiler takes to be parts of others: the coupling that it found in the text.
+/// Which terms the compiler takes as parts of others: the coupling that it found in the text.
 fn describe_nesting(program: &Program) -> String {
     let parts = joined(program.nested().iter().map(|(term, whole)| format!("{term} in {whole}")), ", ");
     if parts.is_empty() { parts } else { format!("Parts: {parts}.\n") }
@@ -169,7 +173,7 @@ fn chain_step(step: &Step) -> String {
     format!("  {} = {}{}", step.combination, step.holds, entering(step.weight))
 }
 
-/// What is divided by the scale: the combination without what NO contributes to it.
+/// The numerator of the solution: the combination minus the contribution of NO.
 fn numerator(solution: &Solution) -> String {
     let combination = &solution.combination;
     match solution.no {
@@ -190,7 +194,7 @@ fn remaining_noise(solution: &Solution) -> &'static str {
     } else if solution.variance_of_noise > 0.0 {
         "No noise from NO remains: the aggregators' noise hides a lone yes-owner."
     } else {
-        "No noise from NO remains, nor for anyone else who sees the tallies: a lone yes-owner shows."
+        "No noise from NO remains, not even for others who see the tallies: a lone yes-owner is visible."
     }
 }
 

@@ -14,7 +14,7 @@ use uptack_document::{Estimates, SimulationDocument, interval_name};
 
 use crate::arguments::{IntervalArguments, count};
 use crate::failure::{Failure, Result, ResultExt};
-use crate::input::{Input, read_mechanism};
+use crate::input::{InputSource, read_mechanism};
 use crate::output::{Table, grouped, print_result, readable};
 use crate::progress::watched;
 
@@ -46,7 +46,7 @@ pub(crate) fn run_estimate(arguments: &EstimateArguments, json: bool) -> Result<
 
 impl EstimateArguments {
     fn solve(&self, channel: &Channel) -> Result<Estimates> {
-        let input = Input::new(self.tally.as_deref());
+        let input = InputSource::new(self.tally.as_deref());
         let text = read_text(input)?;
         match channel.noise() {
             Some(_) => solve_sum(channel, the_sum(&text, input)?, self.intervals, input),
@@ -79,7 +79,7 @@ pub(crate) fn solve_sum(
 }
 
 /// The text of a tally or a sum.
-fn read_text(input: Input<'_>) -> Result<String> {
+fn read_text(input: InputSource<'_>) -> Result<String> {
     let text = input.read_small()?;
     if text.trim().is_empty() {
         return Err(Failure::request("empty").at(input).with_hint("`uptack tally` makes a tally from rows"));
@@ -87,7 +87,7 @@ fn read_text(input: Input<'_>) -> Result<String> {
     Ok(text)
 }
 
-fn parse_tally(text: &str, place: Input<'_>) -> Result<Tally> {
+fn parse_tally(text: &str, place: InputSource<'_>) -> Result<Tally> {
     serde_json::from_str(text)
         .map_err(|error| Failure::request(format!("{place}: not a tally: {error}")).with_hint(tally_hint(text)))
 }
@@ -99,7 +99,7 @@ fn tally_hint(text: &str) -> &'static str {
     }
 }
 
-fn parse_sums(text: &str, place: Input<'_>) -> Result<Sums> {
+fn parse_sums(text: &str, place: InputSource<'_>) -> Result<Sums> {
     serde_json::from_str(text)
         .map_err(|error| Failure::request(format!("{place}: not a sum with noise: {error}")).with_hint(sums_hint(text)))
 }
@@ -112,11 +112,11 @@ fn sums_hint(text: &str) -> &'static str {
 }
 
 /// The owners and the one sum of a file.
-fn the_sum(text: &str, place: Input<'_>) -> Result<(u64, i64)> {
+fn the_sum(text: &str, place: InputSource<'_>) -> Result<(u64, i64)> {
     let published = parse_sums(text, place)?;
     match published.sums() {
         [sum] => Ok((published.owners(), *sum)),
-        sums => Err(Failure::request(format!("{place}: {} sums, where one question has one", sums.len()))
+        sums => Err(Failure::request(format!("{place}: {} sums, but one question has one", sums.len()))
             .with_hint("estimate the sums of a ballot one by one")),
     }
 }
@@ -170,7 +170,7 @@ fn readable_or_dash(value: Option<f64>) -> String {
     value.map_or("-".to_owned(), readable)
 }
 
-/// Repeat the whole way from truths to estimate, and see whether it keeps its promises
+/// Simulate the whole path from truths to estimates, and compare its errors with the predicted ones
 #[derive(Args)]
 #[command(
     after_help = "Examples:
@@ -183,7 +183,7 @@ fn readable_or_dash(value: Option<f64>) -> String {
   uptack simulate 'cancelling(b1=0.3,b2=0.3,b3=0.3,s=0.1)' --owners 5000 \\
     --yes 50 --trials 1000 --per-owner",
     mut_arg("confidence", |argument| argument.help("The confidence of the intervals")),
-    mut_arg("interval", |argument| argument.help("How the intervals are made"))
+    mut_arg("interval", |argument| argument.help("How the intervals are computed"))
 )]
 pub(crate) struct SimulateArguments {
     /// name(key=value, …), or a file that `uptack channel --json` wrote
@@ -194,10 +194,10 @@ pub(crate) struct SimulateArguments {
     /// How many of them would say yes
     #[arg(long, value_parser = count)]
     yes: u64,
-    /// How often to repeat
+    /// How many times to repeat
     #[arg(long, value_parser = count)]
     trials: u64,
-    /// A seed, for results that can be reproduced; by default a new one each time, which is printed
+    /// The seed, for reproducible results; by default a new one is drawn and printed
     #[arg(long, value_parser = count)]
     seed: Option<u64>,
     /// Call the real sampler for every owner, instead of drawing the counts at once

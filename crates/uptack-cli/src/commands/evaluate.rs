@@ -7,9 +7,9 @@ use std::{fs, io};
 use clap::Args;
 use uptack_eval::compare::Comparison;
 use uptack_eval::evaluation::Evaluation;
-use uptack_eval::evaluation::Row;
-use uptack_eval::report::{Finding, measured};
-use uptack_eval::settings::Settings;
+use uptack_eval::evaluation::EvaluationRow;
+use uptack_eval::report::{ReportFinding, measured};
+use uptack_eval::settings::EvaluationSettings;
 use uptack_eval::settings::{Stage, Watch};
 use uptack_eval::traffic::{self, Traffic};
 
@@ -17,12 +17,12 @@ use crate::arguments::count;
 use crate::failure::{Failure, IoResultExt, Result, ResultExt};
 use crate::input::open;
 use crate::output::{Table, grouped, print, print_json, readable_up};
-use crate::progress::{self, Step};
+use crate::progress::{self, ProgressStep};
 
 /// Repeat the paper's evaluation on real or generated traffic, at equal guarantees
 ///
 /// For every station the question is "are you at this station?". Without --data, traffic in the shape of a real window is
-/// generated. Ctrl-C leaves a valid report of what was done.
+/// generated. Ctrl-C leaves a valid report of the results so far.
 #[derive(Args)]
 #[command(after_help = "Examples:
   uptack evaluate --trials 20 --factors 1
@@ -37,22 +37,22 @@ pub(crate) struct Arguments {
     /// Caltrans' station 5-minute file, plain or gzipped, or a CSV with the header sensor,vehicles
     #[arg(long)]
     data: Option<PathBuf>,
-    /// The five minutes to take of a whole day, by their start; by default those with closest to 50 000 vehicles
+    /// Which five minutes of a day's file to use, by their start; by default those whose total is closest to 50 000 vehicles
     #[arg(long, value_name = "HH:MM", value_parser = minute, requires = "data")]
     at: Option<u32>,
-    /// Caltrans' station metadata, for the places on the map
+    /// Caltrans' station metadata, for the positions on the map
     #[arg(long, requires = "data")]
     stations: Option<PathBuf>,
     /// Write the report (HTML, plots, CSV, JSON) into this folder
     #[arg(long)]
     out: Option<PathBuf>,
-    /// How often every question is asked
+    /// How many times each question is asked
     #[arg(long, default_value = "200", value_parser = count)]
     trials: u64,
-    /// By how much the population grows
+    /// The factors by which the population grows
     #[arg(long, value_delimiter = ',', default_value = "1,10,100,1000", value_parser = factor)]
     factors: Vec<u64>,
-    /// Where the coins, and generated traffic, come from
+    /// The seed of the coins and of generated traffic
     #[arg(long, default_value = "1", value_parser = count)]
     seed: u64,
 }
@@ -72,12 +72,17 @@ pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<()> {
     } else {
         print(&describe(&evaluation, arguments.out.as_deref()))?;
     }
-    if evaluation.complete { Ok(()) } else { Err(Failure::interrupted("stopped; what was done is kept")) }
+    if evaluation.complete { Ok(()) } else { Err(Failure::interrupted("stopped; the results so far are kept")) }
 }
 
 impl Arguments {
-    fn settings(&self) -> Settings {
-        Settings { factors: self.factors.clone(), trials: self.trials, seed: self.seed, ..Settings::default() }
+    fn settings(&self) -> EvaluationSettings {
+        EvaluationSettings {
+            factors: self.factors.clone(),
+            trials: self.trials,
+            seed: self.seed,
+            ..EvaluationSettings::default()
+        }
     }
 
     fn traffic(&self) -> Result<Traffic> {
@@ -94,14 +99,14 @@ impl Arguments {
 fn place_stations(traffic: &mut Traffic, path: &Path) -> Result<()> {
     let places = traffic::read_places(open(path)?).at(path.display())?;
     if traffic.place(&places) == 0 {
-        return Err(Failure::request("none of the stations is in it")
+        return Err(Failure::request("it lists none of the stations")
             .at(path.display())
             .with_hint("give the metadata of the same district"));
     }
     Ok(())
 }
 
-fn follow(traffic: Traffic, settings: Settings) -> Result<Evaluation> {
+fn follow(traffic: Traffic, settings: EvaluationSettings) -> Result<Evaluation> {
     let watch = Arc::new(Watch::default());
     let stopper = Arc::clone(&watch);
     // If no handler can be set, Ctrl-C ends the program as usual, without a report.
@@ -109,9 +114,9 @@ fn follow(traffic: Traffic, settings: Settings) -> Result<Evaluation> {
     Ok(progress::follow(|| step(&watch), || Evaluation::run(traffic, settings, &watch))?)
 }
 
-fn step(watch: &Watch) -> Step {
+fn step(watch: &Watch) -> ProgressStep {
     let (stage, done, all) = watch.now();
-    Step { what: what(stage), done, all }
+    ProgressStep { what: what(stage), done, all }
 }
 
 fn what(stage: Stage) -> &'static str {
@@ -134,7 +139,7 @@ fn write(evaluation: &Evaluation, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// What was found first, then the rows at equal guarantee; all rows are in the files and in JSON.
+/// The findings, then the rows at equal guarantee; all rows are in the files and in JSON.
 fn describe(evaluation: &Evaluation, folder: Option<&Path>) -> String {
     format!(
         "{}\n\n{}{}{}\n{}\n",
@@ -168,7 +173,7 @@ fn describe_traffic(evaluation: &Evaluation) -> String {
 }
 
 fn findings(evaluation: &Evaluation) -> String {
-    let sentence = |(index, finding): (usize, Finding)| {
+    let sentence = |(index, finding): (usize, ReportFinding)| {
         wrapped(&format!("{}. {} {}", index + 1, finding.claim, finding.conditions), "   ")
     };
     evaluation.summary().into_iter().enumerate().map(sentence).collect()
@@ -222,7 +227,7 @@ fn errors_header(total: u64, factors: &[u64]) -> Vec<String> {
 }
 
 /// The errors of one method at each factor, its linked ε and who must be honest.
-fn errors_row(evaluation: &Evaluation, row: &Row, factors: &[u64]) -> Vec<String> {
+fn errors_row(evaluation: &Evaluation, row: &EvaluationRow, factors: &[u64]) -> Vec<String> {
     let mut cells = vec![row.label.clone()];
     cells.extend(factors.iter().map(|&factor| error_at(evaluation, row, factor)));
     cells.extend([readable_up(row.claims.linked()), row.honest.to_string()]);
@@ -230,13 +235,13 @@ fn errors_row(evaluation: &Evaluation, row: &Row, factors: &[u64]) -> Vec<String
 }
 
 /// The error of the same method at another factor.
-fn error_at(evaluation: &Evaluation, row: &Row, factor: u64) -> String {
+fn error_at(evaluation: &Evaluation, row: &EvaluationRow, factor: u64) -> String {
     let mut rows = evaluation.of(row.comparison);
     let same = rows.find(|other| other.factor == factor && other.label == row.label);
     same.map(|row| error(evaluation, row)).unwrap_or_default()
 }
 
-fn error(evaluation: &Evaluation, row: &Row) -> String {
+fn error(evaluation: &Evaluation, row: &EvaluationRow) -> String {
     measured(row.at(evaluation.traffic.median()).measured)
 }
 

@@ -1,4 +1,4 @@
-//! The commands, by what they are for.
+//! The commands, grouped by purpose.
 
 mod audit;
 mod channel;

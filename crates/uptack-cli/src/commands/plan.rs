@@ -15,7 +15,7 @@ use crate::failure::{Failure, Result};
 use crate::output::{ChartFile, Table, check_card_path, print_result, readable, write_card};
 use crate::progress::watched;
 
-/// Choose the best mechanism, and prove what it gives away
+/// Choose the best mechanism, and certify what it gives away
 ///
 /// Whichever of --error, --epsilon and --owners is left out is solved for; with all three given the plan is checked.
 #[derive(Args)]
@@ -47,7 +47,7 @@ pub(crate) struct Arguments {
     /// The largest share of owners who take part
     #[arg(long, value_parser = fraction)]
     participation: Option<Fraction>,
-    /// The share of owners who are counted on to toss their coins
+    /// The share of owners assumed to flip their coins as they should
     #[arg(long, default_value = "1", value_parser = fraction)]
     honest: Fraction,
     /// The smallest batch that may be released; by default all owners
@@ -59,22 +59,22 @@ pub(crate) struct Arguments {
     /// What to solve for; by default what is left out
     #[arg(long, value_enum)]
     solve: Option<UnknownArgument>,
-    /// How answers are written; by default any way if --answer-epsilon is given, else one answer
+    /// How many answers an owner writes; by default any number if --answer-epsilon is given, else one
     #[arg(long, value_enum)]
     form: Option<FormArgument>,
     /// What is minimized
     #[arg(long, value_enum, default_value = "sd")]
     objective: ObjectiveArgument,
-    /// Which error is meant where --yes is a range
+    /// Which error counts if --yes is a range
     #[arg(long, value_enum, default_value = "worst")]
     over: OverArgument,
-    /// Only this family, by its name
+    /// Consider only this family of mechanisms
     #[arg(long)]
     mechanism: Option<String>,
     /// Write a chart of the error against ε and against the owners, as .svg or .png
     #[arg(long, value_name = "FILE")]
     chart: Option<PathBuf>,
-    /// Write the query card, as TOML or JSON by its ending
+    /// Write the query card to this file, as TOML or JSON by its extension
     #[arg(long)]
     out: Option<PathBuf>,
 }
@@ -139,10 +139,10 @@ impl From<OverArgument> for Over {
     }
 }
 
-/// What was planned, for printing.
-struct Outcome(Solved);
+/// A solved plan, as text.
+struct PlanText(Solved);
 
-impl std::ops::Deref for Outcome {
+impl std::ops::Deref for PlanText {
     type Target = Solved;
 
     fn deref(&self) -> &Solved {
@@ -153,7 +153,7 @@ impl std::ops::Deref for Outcome {
 pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<()> {
     let chart = arguments.chart.as_deref().map(ChartFile::new).transpose()?;
     arguments.out.as_deref().map_or(Ok(()), check_card_path)?;
-    let outcome = Outcome(arguments.plan()?);
+    let outcome = PlanText(arguments.plan()?);
     if let Some(chart) = chart {
         chart.write(&drawn(&outcome))?;
     }
@@ -208,10 +208,10 @@ pub(crate) fn refused(error: PlanError) -> Failure {
     }
 }
 
-impl Outcome {
+impl PlanText {
     fn describe(&self, card: Option<&Path>) -> String {
         let best = &self.plan.best;
-        let written = card.map(|path| format!("\nThe card is in {}.\n", path.display())).unwrap_or_default();
+        let written = card.map(|path| format!("\nThe card was written to {}.\n", path.display())).unwrap_or_default();
         format!(
             "{}\n\nError: {} (standard deviation), ± {} at 95 %.\n{}\n\n{}\n{}\n\n{}\n{}\n{}{written}",
             best.mechanism,
@@ -245,7 +245,7 @@ impl Outcome {
             [linked, readable(entry.sd), plan_mark(entry.linked == self.request.linked_epsilon)]
         });
         let table = Table::new(&["linked ε at most", "sd", ""]).with_rows(rows);
-        format!("\nWhat protection costs that holds if nobody is honest:\n\n{}", table.render())
+        format!("\nThe cost of protection that holds even if nobody is honest:\n\n{}", table.render())
     }
 }
 

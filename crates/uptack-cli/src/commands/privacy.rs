@@ -20,7 +20,7 @@ use crate::progress::{watched_steps, watched_without_total};
 
 /// Show what a mechanism gives away, in every view
 ///
-/// Numbers are certified over every crowd and rounded up.
+/// Every bound holds whatever the truths of the other owners are, and is rounded up.
 #[derive(Args)]
 #[command(after_help = "Examples:
   uptack privacy 'normal-form(f=0.5,r=8.2e-5)' --owners 50000
@@ -31,22 +31,23 @@ use crate::progress::{watched_steps, watched_without_total};
 pub(crate) struct Arguments {
     /// name(key=value, …), a query card, or a file that `uptack channel --json` wrote
     mechanism: String,
-    /// The size of the crowd, the target among them; a card has its own
+    /// The size of the crowd, including the target; by default the card's
     #[arg(long, value_parser = count)]
     owners: Option<u64>,
-    /// Show ε at this δ; by default that of the card, or 1e-8
+    /// Show ε at this δ; by default the card's, or 1e-8
     #[arg(long, conflicts_with = "epsilon")]
     delta: Option<f64>,
     /// Show δ at this ε
     #[arg(long)]
     epsilon: Option<f64>,
-    /// How often one owner answers, with fresh coins each time
+    /// How many times each owner answers, with fresh coins each time
     #[arg(long, value_parser = count)]
     repeat: Option<u64>,
-    /// The share of owners who toss their coins as they should; by default that of the card, or all
+    /// The share of owners assumed to flip their coins as they should; by default the card's, or all
     #[arg(long, value_parser = fraction)]
     honest: Option<Fraction>,
-    /// How much work each view may take, as a multiple of the default (a few seconds); where it ends, the bounds found so far are shown
+    /// How much work each view may take, as a multiple of the default (a few seconds); when it runs out, the bounds
+    /// found so far are shown
     #[arg(long, value_parser = count, default_value = "1")]
     work: u64,
 }
@@ -82,7 +83,7 @@ impl Arguments {
     fn views(&self, named: &LoadedMechanism) -> Result<Views> {
         let card = named.card.as_ref();
         let (owners, target) = (self.honest_owners(card)?, self.target(card)?);
-        // A card that claims more than is true is refused, whatever else is asked about it.
+        // A card with a false claim is refused, whatever else is asked about it.
         let verified = card.map(|card| card.verify(WorkLimit::default())).transpose().at(&self.mechanism)?;
         match verified.filter(|views| views.release.owners() == owners && views.release.target() == target) {
             Some(views) => Ok(views),
@@ -130,7 +131,7 @@ fn describe(card: &PrivacyDocument, mechanism: &str) -> String {
     format!("{mechanism}, {} honest owners\n\n{}\n{statement}\n", grouped(card.owners), views_table(&card.views))
 }
 
-/// All views as a table; ε and δ are upper ends, because those are what is claimed.
+/// All views as a table; ε and δ are upper ends, because those are the claims.
 pub(crate) fn views_table(views: &Views) -> String {
     match views.one_aggregator {
         Some(epsilon) => views_by_trust(views, epsilon),

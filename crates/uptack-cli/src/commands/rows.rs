@@ -13,7 +13,7 @@ use uptack::{
 };
 
 use crate::failure::{IoResultExt, Result, ResultExt};
-use crate::input::{Input, open, read_mechanism};
+use crate::input::{InputSource, open, read_mechanism};
 use crate::layout::{fitted_to_terminal, joined};
 use crate::output::{Table, grouped, print_result, readable_up};
 use crate::progress::{Watched, say};
@@ -21,8 +21,8 @@ use crate::truths::TruthReader;
 
 /// Draw one row per owner from one truth per line
 ///
-/// The coins are the operating system's. A file is checked whole before the first row is written; what comes through
-/// a pipe is written as it is read.
+/// Coins come from the operating system's random number generator. A file is checked as a whole before the first row is
+/// written; input from a pipe is processed as it arrives.
 #[derive(Args)]
 #[command(after_help = "Examples:
   uptack privatize 'normal-form(f=0.5,r=1e-4)' truths.txt > rows.csv
@@ -41,10 +41,10 @@ pub(crate) struct PrivatizeArguments {
     /// The truths are in this column of a CSV file with a header
     #[arg(long, value_name = "NAME")]
     column: Option<String>,
-    /// The value of the column that is a yes; every other one, also an empty one, is a no
+    /// The value of the column that means yes; any other value, including an empty one, means no
     #[arg(long, value_name = "VALUE", requires = "column")]
     yes: Option<String>,
-    /// Do not say what one row gives away, or who adds the noise
+    /// Do not print what one row gives away, or who adds the noise
     #[arg(long)]
     quiet: bool,
     /// How rows are written; CSV begins with the header `A,B,C`
@@ -72,22 +72,22 @@ pub(crate) fn run_privatize(arguments: &PrivatizeArguments, json: bool) -> Resul
     let reader = arguments.reader();
     let rows = RowWriter::new(&named.channel, format);
     match reader.input {
-        Input::File(path) => privatize_file(reader, path, rows),
-        Input::Standard => privatize_input(reader, rows),
+        InputSource::File(path) => privatize_file(reader, path, rows),
+        InputSource::Standard => privatize_input(reader, rows),
     }
 }
 
 impl PrivatizeArguments {
     fn reader(&self) -> TruthReader<'_> {
         TruthReader {
-            input: Input::new(self.file.as_deref()),
+            input: InputSource::new(self.file.as_deref()),
             column: self.column.as_deref(),
             yes: self.yes.as_deref(),
         }
     }
 }
 
-/// Says who adds the noise, and what one row gives away.
+/// Says who adds the noise, and what a single row gives away.
 fn warn(channel: &Channel) {
     if let Some(noise) = channel.noise() {
         let hint = format!(
@@ -98,25 +98,25 @@ fn warn(channel: &Channel) {
     say(&fitted_to_terminal(&row_words(linked_epsilon(channel))));
 }
 
-/// Beyond this ε a row must not be seen by anybody: it can change the odds of its owner's truth more than sevenfold.
+/// Above this ε nobody should see a single row: it can change the odds of its owner's truth more than sevenfold.
 const MOST_IN_THE_OPEN: f64 = 2.0;
 
 /// What one row gives away, in words.
 fn row_words(epsilon: Option<f64>) -> String {
-    let private = "Such rows belong in a private write (uptack ask), where nobody sees a single one.\n";
+    let private = "Send such rows through a private write (uptack ask), where nobody sees a single one.\n";
     let Some(epsilon) = epsilon else {
-        return format!("A row can give its owner's truth away: it has no guarantee of its own. {private}");
+        return format!("A row by itself has no guarantee: it can give its owner's truth away. {private}");
     };
     let factor = display::rounded(epsilon.exp(), 3, Rounding::Up);
     let advice = if epsilon > MOST_IN_THE_OPEN { private } else { "\n" };
     format!(
-        "Whoever sees a row learns at most ε = {} of its owner: the odds of yes change by a factor of {factor} \
-         at most. {advice}",
+        "Whoever sees a row learns at most ε = {} about its owner: the odds of yes change by at most a factor of {factor}. \
+         {advice}",
         readable_up(epsilon)
     )
 }
 
-/// A file is checked whole before the first row is written; what is not a file can be read only once.
+/// Checks a file as a whole before the first row is written; other sources can be read only once.
 fn privatize_file(reader: TruthReader<'_>, path: &Path, rows: RowWriter) -> Result<()> {
     if std::fs::metadata(path).is_ok_and(|data| data.is_file()) {
         reader.read(&mut watched_file(path)?, &mut |_| Ok(()))?;
@@ -202,7 +202,7 @@ fn json_row(cell: &Cell) -> String {
 
 /// Count rows into tallies
 ///
-/// Prints JSON where stdout is not a terminal, so that it can be piped into `uptack estimate`.
+/// Prints JSON if stdout is not a terminal, so that it can be piped into `uptack estimate`.
 #[derive(Args)]
 #[command(after_help = "Examples:
   uptack tally rows.csv
@@ -215,10 +215,11 @@ fn json_row(cell: &Cell) -> String {
 pub(crate) struct TallyArguments {
     /// Rows as CSV, with or without header, or as NDJSON; standard input if absent or -
     files: Vec<PathBuf>,
-    /// How rows are written; by default what the first line looks like
+    /// How rows are written; by default guessed from the first line
     #[arg(long, value_enum)]
     format: Option<RowFormatArgument>,
-    /// Count the answers 1 alone and add what two aggregators would: two draws with the operating system's coins, new ones each time
+    /// Count only the answers that are 1, and add noise as two aggregators would: two fresh draws from the operating system's
+    /// random numbers
     #[arg(long, value_name = "laplace(scale=T)")]
     noise: Option<NoiseLaw>,
 }
@@ -249,8 +250,8 @@ impl TallyArguments {
     /// The tally of all files, or of standard input.
     fn total(&self) -> Result<Tally> {
         let format = self.format.map(RowFormat::from);
-        let mut inputs = self.files.iter().map(|path| Input::new(Some(path)));
-        let mut total = tally_of(inputs.next().unwrap_or(Input::Standard), format)?;
+        let mut inputs = self.files.iter().map(|path| InputSource::new(Some(path)));
+        let mut total = tally_of(inputs.next().unwrap_or(InputSource::Standard), format)?;
         for input in inputs {
             total.merge(&tally_of(input, format)?).at(input)?;
         }
@@ -258,14 +259,14 @@ impl TallyArguments {
     }
 }
 
-fn tally_of(input: Input<'_>, format: Option<RowFormat>) -> Result<Tally> {
+fn tally_of(input: InputSource<'_>, format: Option<RowFormat>) -> Result<Tally> {
     match input {
-        Input::File(path) => count_rows(input, &mut Watched::file(open(path)?), format),
-        Input::Standard => count_rows(input, &mut Watched::stream(io::stdin().lock()), format),
+        InputSource::File(path) => count_rows(input, &mut Watched::file(open(path)?), format),
+        InputSource::Standard => count_rows(input, &mut Watched::stream(io::stdin().lock()), format),
     }
 }
 
-fn count_rows(input: Input<'_>, source: &mut dyn Read, format: Option<RowFormat>) -> Result<Tally> {
+fn count_rows(input: InputSource<'_>, source: &mut dyn Read, format: Option<RowFormat>) -> Result<Tally> {
     let mut rows = RowReader::new(format);
     let mut buffer = vec![0; READ_CHUNK];
     loop {
@@ -278,7 +279,7 @@ fn count_rows(input: Input<'_>, source: &mut dyn Read, format: Option<RowFormat>
 
 fn describe_sums(sums: &Sums, noise: &NoiseLaw) -> String {
     let (owners, numbers) = (grouped(sums.owners()), joined(sums.sums(), ", "));
-    format!("{owners} owners\n\nanswers 1, and {noise} of two aggregators: {numbers}\n")
+    format!("{owners} owners\n\nanswers that are 1, plus {noise} from each of two aggregators: {numbers}\n")
 }
 
 fn describe_tally(tally: &Tally) -> String {

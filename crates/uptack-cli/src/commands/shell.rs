@@ -15,7 +15,7 @@ use crate::output::{print_exact, print_json};
   uptack completions zsh > ~/.zfunc/_uptack
   uptack completions fish > ~/.config/fish/completions/uptack.fish")]
 pub(crate) struct CompletionsArguments {
-    /// Which shell
+    /// The shell
     #[arg(value_enum)]
     shell: Shell,
 }
@@ -36,7 +36,7 @@ pub(crate) fn run_completions(arguments: &CompletionsArguments, json: bool) -> R
   uptack man | man -l -
   uptack man estimate > uptack-estimate.1")]
 pub(crate) struct ManArguments {
-    /// Which command's page
+    /// The command whose page to print
     command: Option<String>,
 }
 

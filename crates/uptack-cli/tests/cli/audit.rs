@@ -35,7 +35,7 @@ fn no_claim_is_null_and_always_consistent() {
     assert_eq!(document["verdict"], "consistent");
 }
 
-/// The coins are real, so the confidence is high: a sound sampler is accused with probability 1e-9 at most.
+/// The coins are real, so the confidence is high: a sound sampler fails with probability at most 1e-9.
 #[test]
 fn the_systems_coins_are_the_default() {
     let arguments = ["audit", "normal-form(f=0.5,r=0.05)", "--samples", "2e5", "--confidence", "0.999999999"];

@@ -156,7 +156,7 @@ fn tables_are_for_people() {
          33  0.3  0.3         1\n\
          13  0.1    0  yes only\n\
          23    0  0.1   no only\n\n\
-         2 answers per owner, drawn with one coin; the tallies fix the count of every cell.\n"
+         2 answers per owner, drawn with one coin; the tallies determine the count of every cell.\n"
     );
     let tally = br#"{"answers":[{"1":7,"0":93}]}"#;
     let text = String::from_utf8(run_with(&["estimate", "randomized-response(1)"], tally).stdout).unwrap();

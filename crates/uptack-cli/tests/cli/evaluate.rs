@@ -165,7 +165,7 @@ fn interrupted(data: &str, out: &Path, after: Duration) -> Output {
 /// Checks all that a stopped run leaves, and gives its document.
 fn partial_report(output: &Output, out: &Path) -> serde_json::Value {
     assert_eq!(output.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("stopped; what was done is kept"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("stopped; the results so far are kept"));
     let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(document["complete"], false);
     let read = |name: &str| std::fs::read_to_string(out.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"));

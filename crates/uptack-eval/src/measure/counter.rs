@@ -1,4 +1,4 @@
-//! What answers for a station: a channel, a channel with noise, or a curator.
+//! Ways to count the vehicles of a station: by a channel, by a channel with noise, or by a curator.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -13,7 +13,7 @@ use crate::method::Curator;
 
 /// One estimate, and whether its intervals hold the truth.
 #[derive(Clone, Copy)]
-pub(super) struct Seen {
+pub(super) struct StationEstimate {
     pub(super) estimate: f64,
     /// Whether the station's own interval holds the truth.
     pub(super) holds: bool,
@@ -21,9 +21,9 @@ pub(super) struct Seen {
     pub(super) holds_together: bool,
 }
 
-/// Something that answers for a station.
-pub(super) trait Counter {
-    fn ask(&mut self, station: usize, yes: u64, coins: &mut SeededCoins) -> Result<Seen>;
+/// Estimates the vehicles of a station.
+pub(super) trait StationCounter {
+    fn ask(&mut self, station: usize, yes: u64, coins: &mut SeededCoins) -> Result<StationEstimate>;
     /// The standard deviation of the estimate if `yes` owners would say *yes*, by theory.
     fn predicted(&self, yes: u64) -> Result<f64>;
     /// Whether the rarest informative count then expects at least [`MANY`].
@@ -43,11 +43,11 @@ impl Questions {
     }
 }
 
-impl Counter for Questions {
-    fn ask(&mut self, station: usize, yes: u64, coins: &mut SeededCoins) -> Result<Seen> {
+impl StationCounter for Questions {
+    fn ask(&mut self, station: usize, yes: u64, coins: &mut SeededCoins) -> Result<StationEstimate> {
         let counts = self.law.draw(yes, coins)?;
         let coverage = self.coverages.at(station);
-        Ok(Seen {
+        Ok(StationEstimate {
             estimate: self.law.estimate(&counts),
             holds: coverage.each.holds(&counts),
             holds_together: coverage.all.holds(&counts),
@@ -64,24 +64,28 @@ impl Counter for Questions {
 }
 
 /// A curator adds noise to the truth.
-pub(super) struct Noise<'a> {
+pub(super) struct CuratedCount<'a> {
     curator: &'a Curator,
     each: u64,
     all: u64,
 }
 
-impl<'a> Noise<'a> {
+impl<'a> CuratedCount<'a> {
     pub(super) fn new(curator: &'a Curator, confidences: &Confidences) -> Self {
         let width = |confidence: Confidence| curator.law().half_width(confidence.miss());
         Self { curator, each: width(confidences.each), all: width(confidences.all) }
     }
 }
 
-impl Counter for Noise<'_> {
-    fn ask(&mut self, _: usize, yes: u64, coins: &mut SeededCoins) -> Result<Seen> {
+impl StationCounter for CuratedCount<'_> {
+    fn ask(&mut self, _: usize, yes: u64, coins: &mut SeededCoins) -> Result<StationEstimate> {
         let noise = self.curator.law().draw(coins)?;
         let size = noise.unsigned_abs();
-        Ok(Seen { estimate: yes as f64 + noise as f64, holds: size <= self.each, holds_together: size <= self.all })
+        Ok(StationEstimate {
+            estimate: yes as f64 + noise as f64,
+            holds: size <= self.each,
+            holds_together: size <= self.all,
+        })
     }
 
     fn predicted(&self, _: u64) -> Result<f64> {
@@ -106,11 +110,11 @@ impl NoisyQuestions {
     }
 }
 
-impl Counter for NoisyQuestions {
-    fn ask(&mut self, station: usize, yes: u64, coins: &mut SeededCoins) -> Result<Seen> {
+impl StationCounter for NoisyQuestions {
+    fn ask(&mut self, station: usize, yes: u64, coins: &mut SeededCoins) -> Result<StationEstimate> {
         let sum = self.law.draw(yes, coins)?;
         let coverage = self.coverages.at(station);
-        Ok(Seen {
+        Ok(StationEstimate {
             estimate: self.law.estimate(sum),
             holds: coverage.each.holds_sum(sum),
             holds_together: coverage.all.holds_sum(sum),

@@ -5,13 +5,13 @@ mod unrolled;
 
 use std::ops::Range;
 
-use counter::{Counter, Noise, NoisyQuestions, Questions, Seen};
+use counter::{CuratedCount, NoisyQuestions, Questions, StationCounter, StationEstimate};
 use unrolled::{Confidences, CountLaw, NoisySum};
 use uptack::Progress;
 use uptack::SeededCoins;
 
 use crate::error::{Error, Result};
-use crate::method::{Law, Method};
+use crate::method::{Method, Protocol};
 
 /// The confidence level of every station's own interval, and of the simultaneous intervals of all stations.
 pub const LEVEL: f64 = 0.95;
@@ -41,7 +41,7 @@ pub struct StationResult {
 
 /// The result of a method's trials.
 #[derive(Clone, Debug)]
-pub struct Measured {
+pub struct TrialResults {
     /// The number of trials; fewer than asked for if stopped.
     pub trials: u64,
     /// One result per station, in the order of the traffic.
@@ -62,9 +62,9 @@ pub fn measure(
     trials: u64,
     (seed, stream): (u64, u64),
     progress: &Progress,
-) -> Result<Measured> {
+) -> Result<TrialResults> {
     let mut counter = counter(method, vehicles, owners)?;
-    let mut run = Run::new(vehicles);
+    let mut run = TrialRun::new(vehicles);
     while run.trials < trials && !progress.stopped() {
         run.trial(&mut *counter, &mut SeededCoins::stream(seed, (stream << 32) + run.trials))?;
         progress.advance();
@@ -72,11 +72,11 @@ pub fn measure(
     run.measured(&*counter)
 }
 
-/// What answers for the stations by this method.
-fn counter<'a>(method: &'a Method, vehicles: &[u64], owners: u64) -> Result<Box<dyn Counter + 'a>> {
+/// The counter of stations by this method.
+fn counter<'a>(method: &'a Method, vehicles: &[u64], owners: u64) -> Result<Box<dyn StationCounter + 'a>> {
     let confidences = Confidences::of_stations(vehicles.len())?;
-    if let Law::Curator(curator) = &method.law {
-        return Ok(Box::new(Noise::new(curator, &confidences)));
+    if let Protocol::Curator(curator) = &method.law {
+        return Ok(Box::new(CuratedCount::new(curator, &confidences)));
     }
     let channel = method.channel()?.ok_or_else(|| Error::new("a method without a channel and without a curator"))?;
     Ok(match NoisySum::new(&channel, owners)? {
@@ -86,10 +86,10 @@ fn counter<'a>(method: &'a Method, vehicles: &[u64], owners: u64) -> Result<Box<
 }
 
 /// The trials of all stations so far.
-struct Run<'a> {
+struct TrialRun<'a> {
     vehicles: &'a [u64],
     ranks: TrueRanks,
-    sums: Vec<Sums>,
+    sums: Vec<StationSums>,
     /// The estimates of the current trial.
     estimates: Vec<f64>,
     trials: u64,
@@ -97,12 +97,12 @@ struct Run<'a> {
     all_held: u64,
 }
 
-impl<'a> Run<'a> {
+impl<'a> TrialRun<'a> {
     fn new(vehicles: &'a [u64]) -> Self {
         Self {
             vehicles,
             ranks: TrueRanks::new(vehicles),
-            sums: vec![Sums::default(); vehicles.len()],
+            sums: vec![StationSums::default(); vehicles.len()],
             estimates: vec![0.0; vehicles.len()],
             trials: 0,
             ranks_right: 0,
@@ -110,7 +110,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn trial(&mut self, counter: &mut dyn Counter, coins: &mut SeededCoins) -> Result<()> {
+    fn trial(&mut self, counter: &mut dyn StationCounter, coins: &mut SeededCoins) -> Result<()> {
         let mut all_hold = true;
         for (station, &yes) in self.vehicles.iter().enumerate() {
             let seen = counter.ask(station, yes, coins)?;
@@ -124,10 +124,10 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    fn measured(&self, counter: &dyn Counter) -> Result<Measured> {
+    fn measured(&self, counter: &dyn StationCounter) -> Result<TrialResults> {
         let trials = self.trials.max(1) as f64;
         let results = (0..self.vehicles.len()).map(|station| self.result(station, counter));
-        Ok(Measured {
+        Ok(TrialResults {
             trials: self.trials,
             stations: results.collect::<Result<_>>()?,
             ranks: self.ranks_right as f64 / (trials * self.vehicles.len() as f64),
@@ -135,7 +135,7 @@ impl<'a> Run<'a> {
         })
     }
 
-    fn result(&self, station: usize, counter: &dyn Counter) -> Result<StationResult> {
+    fn result(&self, station: usize, counter: &dyn StationCounter) -> Result<StationResult> {
         let (vehicles, sums) = (self.vehicles[station], &self.sums[station]);
         let trials = self.trials.max(1) as f64;
         Ok(StationResult {
@@ -152,15 +152,15 @@ impl<'a> Run<'a> {
 
 /// Sums over the trials of one station.
 #[derive(Clone, Copy, Default)]
-struct Sums {
+struct StationSums {
     error: f64,
     squared: f64,
     held: u64,
     example: f64,
 }
 
-impl Sums {
-    fn add(&mut self, seen: Seen, yes: f64, first: bool) {
+impl StationSums {
+    fn add(&mut self, seen: StationEstimate, yes: f64, first: bool) {
         let error = seen.estimate - yes;
         self.error += error;
         self.squared += error * error;

@@ -13,7 +13,7 @@ use uptack::{Bin, Channel, Output, Probability, SeededCoins};
 
 use super::LEVEL;
 use crate::error::{Error, Result};
-use crate::method::{IntegerLaw, by_class};
+use crate::method::{IntegerNoise, by_class};
 
 /// The two confidences at which intervals are made: each alone, and all stations at once.
 #[derive(Clone, Copy, Debug)]
@@ -48,14 +48,14 @@ impl Coverage {
 pub(crate) struct CountLaw {
     channel: Channel,
     owners: u64,
-    classes: Vec<Class>,
+    classes: Vec<ClassProbabilities>,
     /// The classes that are used; the count of the likeliest one follows from theirs.
     kept: Vec<usize>,
 }
 
 /// A class of cells with its probabilities if the truth is *yes* (p) and *no* (q), and p − q.
 #[derive(Clone, Copy, Debug)]
-struct Class {
+struct ClassProbabilities {
     p: f64,
     q: f64,
     difference: f64,
@@ -65,7 +65,7 @@ struct Class {
 
 impl CountLaw {
     pub(crate) fn new(channel: &Channel, owners: u64) -> Result<Self> {
-        let classes: Vec<Class> = channel.classes().iter().map(Class::from).collect();
+        let classes: Vec<ClassProbabilities> = channel.classes().iter().map(ClassProbabilities::from).collect();
         if classes.len() > 3 || classes.len() < 2 {
             return Err(Error::new(format!("{} classes of cells where two or three are supported", classes.len())));
         }
@@ -107,20 +107,20 @@ impl CountLaw {
     }
 
     /// S⁻¹d and dᵀS⁻¹d at `yes`.
-    fn weights(&self, yes: f64) -> Weights {
+    fn weights(&self, yes: f64) -> ClassWeights {
         let no = self.owners as f64 - yes;
         let first = &self.classes[self.kept[0]];
         let (a, d1) = (first.variance(yes, no), first.difference);
         let Some(&second) = self.kept.get(1) else {
             let weight = d1 / a;
-            return Weights { weights: [weight, 0.0], information: weight * d1 };
+            return ClassWeights { weights: [weight, 0.0], information: weight * d1 };
         };
         let second = &self.classes[second];
         let (c, d2) = (second.variance(yes, no), second.difference);
         let b = -(yes * first.p * second.p + no * first.q * second.q);
         let determinant = a * c - b * b;
         let weights = [(c * d1 - b * d2) / determinant, (a * d2 - b * d1) / determinant];
-        Weights { weights, information: weights[0] * d1 + weights[1] * d2 }
+        ClassWeights { weights, information: weights[0] * d1 + weights[1] * d2 }
     }
 
     /// The coverage if `yes` owners would say *yes*.
@@ -144,14 +144,14 @@ impl CountLaw {
 }
 
 /// The classes in order of their probability, without the likeliest.
-fn all_but_likeliest(classes: &[Class]) -> Vec<usize> {
+fn all_but_likeliest(classes: &[ClassProbabilities]) -> Vec<usize> {
     let mut kept = Vec::from_iter(0..classes.len());
     kept.sort_by(|&a, &b| classes[a].likelier().total_cmp(&classes[b].likelier()));
     kept.pop();
     kept
 }
 
-impl From<&uptack::Class> for Class {
+impl From<&uptack::Class> for ClassProbabilities {
     fn from(class: &uptack::Class) -> Self {
         let difference = class.probability.yes.numerator() as i128 - class.probability.no.numerator() as i128;
         Self {
@@ -164,12 +164,12 @@ impl From<&uptack::Class> for Class {
     }
 }
 
-impl Class {
+impl ClassProbabilities {
     fn likelier(&self) -> f64 {
         self.p.max(self.q)
     }
 
-    /// The count beyond what is expected if nobody would say *yes*: the difference is exact, and rounded once.
+    /// The count minus its expectation if nobody would say *yes*: the difference is exact, and rounded once.
     fn excess(&self, count: u64, owners: u64) -> f64 {
         let counted = u128::from(count) << Probability::BITS;
         let expected = u128::from(owners) * self.no.numerator();
@@ -186,12 +186,12 @@ impl Class {
 
 /// The weights of the kept classes in the combined estimate, and its information.
 #[derive(Clone, Copy)]
-struct Weights {
+struct ClassWeights {
     weights: [f64; 2],
     information: f64,
 }
 
-impl Weights {
+impl ClassWeights {
     fn of(&self, excess: &[f64; 2]) -> f64 {
         self.weights[0] * excess[0] + self.weights[1] * excess[1]
     }
@@ -204,7 +204,7 @@ pub(crate) struct NoisySum {
     owners: u64,
     /// The cells whose answer is 1.
     ones: Vec<usize>,
-    noise: IntegerLaw,
+    noise: IntegerNoise,
     /// How much a *yes* raises the expected sum (p − q), and the expected sum without any (nq).
     difference: f64,
     none: f64,
@@ -219,14 +219,14 @@ impl NoisySum {
             estimator: Estimator::new(channel)?,
             owners,
             ones: channel.cells_in(Bin { answer: 0, output: Output::ONE }),
-            noise: IntegerLaw::new(noise.plausible_reach(), |value| noise.sum_probability(value)),
+            noise: IntegerNoise::new(noise.plausible_reach(), |value| noise.sum_probability(value)),
             difference: bit.difference(),
             none: owners as f64 * no,
             channel: channel.clone().without_noise(),
         }))
     }
 
-    /// Draws what is published.
+    /// Draws a published sum.
     pub(crate) fn draw(&self, yes: u64, coins: &mut SeededCoins) -> Result<i64> {
         let counts = draw_counts(&self.channel, self.owners, yes, coins)?;
         let ones: u64 = self.ones.iter().map(|&cell| counts[cell]).sum();

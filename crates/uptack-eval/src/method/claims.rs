@@ -1,4 +1,4 @@
-//! What a method gives away, view by view.
+//! The privacy guarantees of a method, view by view.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use uptack::Channel;
 use uptack::privacy::{self, Delta, Guarantee, Target, WorkLimit};
 
-use super::curator::Changes;
+use super::curator::ChangedCounts;
 use crate::error::Result;
 
 /// Steps for each joint view, about a tenth of a second. A claim that does not close within them is printed with its gap.
@@ -14,14 +14,14 @@ const EFFORT: u64 = 40_000_000;
 /// With more owners the joint views are bounded by the linked one; to certify them would take minutes.
 const MOST_FOR_JOINT: u64 = 200_000;
 
-/// What the accountant says about every view.
+/// The accountant's claims for every view.
 #[derive(Clone, Debug)]
-pub struct Certificates {
+pub struct ViewClaims {
     /// Local ε of each answer alone.
     pub answers: Vec<Option<f64>>,
     /// Local ε of the whole cell or, in a ballot, of the whole ballot.
     pub linked: Option<f64>,
-    /// ε of what is published if one aggregator is honest and nobody else, as a lower bound and as claimed; none without
+    /// ε of the published count if one aggregator is honest and nobody else, as a lower bound and as claimed; none without
     /// noise.
     pub one_aggregator: Option<(f64, f64)>,
     /// All that is published.
@@ -30,7 +30,7 @@ pub struct Certificates {
     pub joint: Vec<Option<Guarantee>>,
 }
 
-/// What is claimed of the release.
+/// The claim for the release.
 #[derive(Clone, Copy, Debug)]
 pub enum ReleaseClaim {
     /// Certified by the accountant.
@@ -69,7 +69,7 @@ impl ReleaseClaim {
     }
 }
 
-impl Certificates {
+impl ViewClaims {
     fn json(&self) -> Value {
         let one = self.one_aggregator;
         let joint = |claim: &Option<Guarantee>| match claim {
@@ -87,18 +87,18 @@ impl Certificates {
 }
 
 /// A channel and its crowd, whose views are certified.
-pub(super) struct Account<'a> {
+pub(super) struct ViewAccount<'a> {
     pub(super) channel: &'a Channel,
     pub(super) owners: u64,
     pub(super) target: Target,
-    pub(super) changes: Changes,
+    pub(super) changes: ChangedCounts,
 }
 
-impl Account<'_> {
-    pub(super) fn certificates(&self) -> Result<Certificates> {
+impl ViewAccount<'_> {
+    pub(super) fn certificates(&self) -> Result<ViewClaims> {
         let times = self.changes.count() as f64;
         let one_aggregator = privacy::one_aggregator(self.channel);
-        Ok(Certificates {
+        Ok(ViewClaims {
             answers: self.answers().map(|answer| self.answer(answer)).collect::<Result<_>>()?,
             linked: privacy::linked_epsilon(self.channel).map(|epsilon| times * epsilon),
             one_aggregator: one_aggregator.map(|one| (times * one.lower(), times * one.upper())),
@@ -123,7 +123,7 @@ impl Account<'_> {
     fn release(&self) -> Result<ReleaseClaim> {
         let (times, delta) = (self.changes.count() as f64, delta_of(self.target));
         let accountant = privacy::release(self.channel, self.owners)?.with_limit(WorkLimit::default());
-        if self.changes == Changes::One {
+        if self.changes == ChangedCounts::One {
             return Ok(ReleaseClaim::Certified(accountant.guarantee(self.target)));
         }
         let each = accountant.guarantee(Target::Delta(Delta::new(delta / times)?));
@@ -133,7 +133,7 @@ impl Account<'_> {
     /// An answer together with all tallies; none if its bound is the linked ε.
     fn joint(&self, answer: usize) -> Result<Option<Guarantee>> {
         let bounded = self.owners > MOST_FOR_JOINT || !self.channel.determined() || self.channel.noise().is_some();
-        if bounded || self.changes == Changes::Two {
+        if bounded || self.changes == ChangedCounts::Two {
             return Ok(None);
         }
         let accountant = privacy::answer_with_release(self.channel, answer, self.owners)?;
@@ -141,11 +141,11 @@ impl Account<'_> {
     }
 }
 
-/// What a method gives away.
+/// The guarantees of a method.
 #[derive(Clone, Debug)]
-pub enum Claims {
+pub enum MethodClaims {
     /// Computed by the accountant, for every view.
-    Certified(Box<Certificates>),
+    Certified(Box<ViewClaims>),
     /// The local guarantee of the whole report, which bounds every other view; the release has no account of its own.
     Local {
         /// The ε of the report.
@@ -162,7 +162,7 @@ pub enum Claims {
     },
 }
 
-impl Claims {
+impl MethodClaims {
     /// All views as the privacy card writes them.
     pub fn json(&self) -> Value {
         match self {
@@ -219,7 +219,7 @@ impl Claims {
     }
 }
 
-/// A view of which it is only known that it gives away no more than the whole report.
+/// A view that is only known to give away no more than the whole report.
 fn bound_json(delta: f64, linked: Option<f64>) -> Value {
     json!({"delta": delta, "epsilon": linked.map(|epsilon| json!({"lower": 0.0, "upper": epsilon})), "floor": null,
         "crowd": null, "certificate": {"gap": null, "closed": false}})

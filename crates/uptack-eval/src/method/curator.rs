@@ -9,28 +9,28 @@ use crate::error::{Error, Result};
 /// A trusted curator with its noise.
 #[derive(Clone, Debug)]
 pub struct Curator {
-    shape: Shape,
+    shape: CuratorNoise,
     epsilon: f64,
     delta: f64,
-    law: IntegerLaw,
+    law: IntegerNoise,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Shape {
+enum CuratorNoise {
     Laplace { scale: f64 },
     Gaussian { sigma: f64 },
 }
 
 /// How many published counts change, by 1 each, if one owner's truth is replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Changes {
+pub enum ChangedCounts {
     /// One station's question.
     One,
     /// All stations at once, where each owner is at one of them: the count that it leaves and the one that it joins.
     Two,
 }
 
-impl Changes {
+impl ChangedCounts {
     /// As a number.
     pub fn count(self) -> u64 {
         match self {
@@ -43,29 +43,29 @@ impl Changes {
 impl Curator {
     /// Discrete Laplace noise (Ghosh, Roughgarden and Sundararajan, 2009): P(x) ∝ e^(−|x|/t), pure ε. The counts
     /// that change share ε.
-    pub fn laplace(epsilon: f64, changes: Changes) -> Result<Self> {
+    pub fn laplace(epsilon: f64, changes: ChangedCounts) -> Result<Self> {
         check(epsilon)?;
         let scale = changes.count() as f64 / epsilon;
         let reach = (45.0 * scale).ceil() as i64 + 2;
-        let law = IntegerLaw::new(reach, |x| (-(x.abs() as f64) / scale).exp());
-        Ok(Self { shape: Shape::Laplace { scale }, epsilon, delta: 0.0, law })
+        let law = IntegerNoise::new(reach, |x| (-(x.abs() as f64) / scale).exp());
+        Ok(Self { shape: CuratorNoise::Laplace { scale }, epsilon, delta: 0.0, law })
     }
 
     /// Discrete Gaussian noise (Canonne, Kamath and Steinke, 2020): P(x) ∝ e^(−x²/2σ²) with the least σ that keeps (ε, δ).
-    pub fn gaussian(epsilon: f64, delta: f64, changes: Changes) -> Result<Self> {
+    pub fn gaussian(epsilon: f64, delta: f64, changes: ChangedCounts) -> Result<Self> {
         check(epsilon)?;
         if !(delta > 0.0 && delta < 1.0) {
             return Err(Error::new(format!("a δ of {delta} is not between 0 and 1")));
         }
         let sigma = least_sigma(|sigma| divergence(sigma, epsilon, changes) <= delta);
-        Ok(Self { shape: Shape::Gaussian { sigma }, epsilon, delta, law: gaussian_law(sigma, 9.5) })
+        Ok(Self { shape: CuratorNoise::Gaussian { sigma }, epsilon, delta, law: gaussian_law(sigma, 9.5) })
     }
 
     /// The name of its noise.
     pub fn name(&self) -> &'static str {
         match self.shape {
-            Shape::Laplace { .. } => "discrete Laplace",
-            Shape::Gaussian { .. } => "discrete Gaussian",
+            CuratorNoise::Laplace { .. } => "discrete Laplace",
+            CuratorNoise::Gaussian { .. } => "discrete Gaussian",
         }
     }
 
@@ -80,7 +80,7 @@ impl Curator {
     }
 
     /// The noise of each count.
-    pub(crate) fn law(&self) -> &IntegerLaw {
+    pub(crate) fn law(&self) -> &IntegerNoise {
         &self.law
     }
 }
@@ -88,8 +88,8 @@ impl Curator {
 impl fmt::Display for Curator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.shape {
-            Shape::Laplace { scale } => write!(f, "discrete-laplace(scale={scale})"),
-            Shape::Gaussian { sigma } => write!(f, "discrete-gaussian(sigma={sigma:.4})"),
+            CuratorNoise::Laplace { scale } => write!(f, "discrete-laplace(scale={scale})"),
+            CuratorNoise::Gaussian { sigma } => write!(f, "discrete-gaussian(sigma={sigma:.4})"),
         }
     }
 }
@@ -101,9 +101,9 @@ fn check(epsilon: f64) -> Result<()> {
     Err(Error::new(format!("an ε of {epsilon} is not between 0.001 and 50")))
 }
 
-fn gaussian_law(sigma: f64, deviations: f64) -> IntegerLaw {
+fn gaussian_law(sigma: f64, deviations: f64) -> IntegerNoise {
     let reach = (deviations * sigma).ceil() as i64 + 2;
-    IntegerLaw::new(reach, |x| (-((x * x) as f64) / (2.0 * sigma * sigma)).exp())
+    IntegerNoise::new(reach, |x| (-((x * x) as f64) / (2.0 * sigma * sigma)).exp())
 }
 
 /// The least σ that is enough; every larger one must be, too.
@@ -122,9 +122,9 @@ fn least_sigma(enough: impl Fn(f64) -> bool) -> f64 {
 /// The δ of discrete Gaussian noise at ε if one count changes by 1, or two do.
 ///
 /// The loss of one count at x is (1 − 2x)/2σ², so that of two depends on the sum of both draws alone.
-fn divergence(sigma: f64, epsilon: f64, changes: Changes) -> f64 {
+fn divergence(sigma: f64, epsilon: f64, changes: ChangedCounts) -> f64 {
     let law = gaussian_law(sigma, 12.0);
-    let law = if changes == Changes::Two { law.twice() } else { law };
+    let law = if changes == ChangedCounts::Two { law.twice() } else { law };
     let shift = changes.count() as f64;
     let part = |(x, mass): (i64, f64)| {
         let loss = (shift - 2.0 * x as f64) / (2.0 * sigma * sigma);
@@ -135,13 +135,13 @@ fn divergence(sigma: f64, epsilon: f64, changes: Changes) -> f64 {
 
 /// Integer noise, with the probability of each value from −reach to reach.
 #[derive(Clone, Debug)]
-pub(crate) struct IntegerLaw {
+pub(crate) struct IntegerNoise {
     masses: Vec<f64>,
     /// Their running sums.
     cumulative: Vec<f64>,
 }
 
-impl IntegerLaw {
+impl IntegerNoise {
     /// The law proportional to a weight that is the same on both sides of 0.
     pub(crate) fn new(reach: i64, weight: impl Fn(i64) -> f64) -> Self {
         let mut masses: Vec<f64> = (-reach..=reach).map(weight).collect();
@@ -214,10 +214,10 @@ mod tests {
         for epsilon in [0.1f64, 1.0, 3.0] {
             let ratio = (-epsilon).exp();
             let expected = 2.0 * ratio / (1.0 - ratio).powi(2);
-            let sd = Curator::laplace(epsilon, Changes::One).unwrap().law().sd();
+            let sd = Curator::laplace(epsilon, ChangedCounts::One).unwrap().law().sd();
             assert!((sd * sd / expected - 1.0).abs() < 1e-9, "{epsilon}: {}", sd * sd);
         }
-        assert!((Curator::laplace(1.0, Changes::One).unwrap().law().sd() - 1.357).abs() < 1e-3);
+        assert!((Curator::laplace(1.0, ChangedCounts::One).unwrap().law().sd() - 1.357).abs() < 1e-3);
     }
 
     /// The analytic Gaussian mechanism (Balle and Wang, 2018) needs σ = 5.10 for (1, 1e-8) and 9.86 for (0.5, 1e-8); the
@@ -225,9 +225,9 @@ mod tests {
     #[test]
     fn discrete_gaussian_has_its_textbook_variance() {
         for (epsilon, sigma) in [(1.0, 5.10), (0.5, 9.86)] {
-            let curator = Curator::gaussian(epsilon, 1e-8, Changes::One).unwrap();
+            let curator = Curator::gaussian(epsilon, 1e-8, ChangedCounts::One).unwrap();
             assert!((curator.law().sd() / sigma - 1.0).abs() < 0.01, "{}", curator.law().sd());
-            let Shape::Gaussian { sigma } = curator.shape else { panic!("not Gaussian") };
+            let CuratorNoise::Gaussian { sigma } = curator.shape else { panic!("not Gaussian") };
             assert!((curator.law().sd() / sigma - 1.0).abs() < 1e-6);
         }
     }
@@ -237,17 +237,18 @@ mod tests {
     fn two_changes_cost_what_they_must() {
         let sd = |curator: Result<Curator>| curator.unwrap().law().sd();
         let gaussian = |changes| sd(Curator::gaussian(1.0, 1e-8, changes));
-        assert!((gaussian(Changes::Two) / (2f64.sqrt() * gaussian(Changes::One)) - 1.0).abs() < 0.01);
-        let half = sd(Curator::laplace(0.5, Changes::One));
-        assert!((sd(Curator::laplace(1.0, Changes::Two)) / half - 1.0).abs() < 1e-12);
+        assert!((gaussian(ChangedCounts::Two) / (2f64.sqrt() * gaussian(ChangedCounts::One)) - 1.0).abs() < 0.01);
+        let half = sd(Curator::laplace(0.5, ChangedCounts::One));
+        assert!((sd(Curator::laplace(1.0, ChangedCounts::Two)) / half - 1.0).abs() < 1e-12);
     }
 
     /// α = 1e-4: 40 000 draws have the mean and the variance of the law; a shift of 0.03 sd is seen.
     #[test]
     fn draws_follow_the_law() {
-        for curator in
-            [Curator::laplace(1.0, Changes::One).unwrap(), Curator::gaussian(1.0, 1e-8, Changes::One).unwrap()]
-        {
+        for curator in [
+            Curator::laplace(1.0, ChangedCounts::One).unwrap(),
+            Curator::gaussian(1.0, 1e-8, ChangedCounts::One).unwrap(),
+        ] {
             let mut coins = SeededCoins::new(3);
             let draws: Vec<f64> = (0..40_000).map(|_| curator.law().draw(&mut coins).unwrap() as f64).collect();
             let mean = draws.iter().sum::<f64>() / 40_000.0;
@@ -261,7 +262,7 @@ mod tests {
 
     #[test]
     fn half_widths_hold_what_they_say_and_no_less_would() {
-        let law = IntegerLaw::new(47, |x| (-(x.abs() as f64)).exp());
+        let law = IntegerNoise::new(47, |x| (-(x.abs() as f64)).exp());
         for miss in [0.05, 1e-3, 2e-5] {
             let t = law.half_width(miss) as i64;
             let beyond = |t: i64| law.values().filter(|(x, _)| x.abs() > t).map(|(_, mass)| mass).sum::<f64>();
@@ -271,7 +272,7 @@ mod tests {
 
     #[test]
     fn two_draws_have_twice_the_variance() {
-        let law = IntegerLaw::new(47, |x| (-(x.abs() as f64)).exp());
+        let law = IntegerNoise::new(47, |x| (-(x.abs() as f64)).exp());
         assert!((law.twice().sd().powi(2) / law.sd().powi(2) - 2.0).abs() < 1e-9);
         assert!((law.twice().values().map(|(_, mass)| mass).sum::<f64>() - 1.0).abs() < 1e-12);
     }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 
 use crate::evaluation::Evaluation;
-use crate::evaluation::{Coverages, Row};
+use crate::evaluation::{Coverages, EvaluationRow};
 use crate::measure::StationResult;
 use crate::median_station::CurvePoint;
 use crate::median_station::{Composed, Longitudinal, Memoized};
@@ -29,7 +29,7 @@ impl Evaluation {
         })
     }
 
-    fn row_json(&self, row: &Row) -> Value {
+    fn row_json(&self, row: &EvaluationRow) -> Value {
         let median = self.median_error(row);
         let coverage = row.coverages();
         json!({
@@ -60,7 +60,7 @@ impl Evaluation {
         })
     }
 
-    fn worst(&self, row: &Row) -> Value {
+    fn worst(&self, row: &EvaluationRow) -> Value {
         let (worst, rmse) = row.worst();
         let station = &self.traffic.stations[worst];
         json!({"station": station.name, "vehicles": station.vehicles, "rmse": rmse, "flags": station.flags})
@@ -135,7 +135,7 @@ impl Evaluation {
         text
     }
 
-    fn description(&self, row: &Row) -> [String; 8] {
+    fn description(&self, row: &EvaluationRow) -> [String; 8] {
         [
             row.comparison.to_string(),
             quoted(&row.label),
@@ -148,7 +148,7 @@ impl Evaluation {
         ]
     }
 
-    fn errors(&self, row: &Row) -> [String; 6] {
+    fn errors(&self, row: &EvaluationRow) -> [String; 6] {
         let (worst, worst_rmse) = row.worst();
         [
             row.rmse().to_string(),
@@ -172,16 +172,16 @@ impl Evaluation {
     }
 }
 
-fn coverages(row: &Row) -> [String; 4] {
+fn coverages(row: &EvaluationRow) -> [String; 4] {
     let Coverages { all, small, many } = row.coverages();
     [optional(all), optional(small), optional(many), row.measured.simultaneous.to_string()]
 }
 
-fn ranks_and_costs(row: &Row) -> [String; 3] {
+fn ranks_and_costs(row: &EvaluationRow) -> [String; 3] {
     [row.measured.ranks.to_string(), row.bytes.0.to_string(), row.coins.to_string()]
 }
 
-fn guarantees(row: &Row) -> [String; 5] {
+fn guarantees(row: &EvaluationRow) -> [String; 5] {
     let claims = &row.claims;
     let [one, answer, linked, release] =
         [claims.one_aggregator(), claims.answer(), claims.linked(), claims.release()].map(optional);

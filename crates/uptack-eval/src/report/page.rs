@@ -3,8 +3,8 @@
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use uptack::display;
 
-use super::plots::Plot;
-use super::summary::{Finding, Table, measured};
+use super::plots::Figure;
+use super::summary::{ReportFinding, ReportTable, measured};
 use crate::compare::Comparison;
 use crate::evaluation::Evaluation;
 use crate::median_station::{Composed, Longitudinal, Memoized};
@@ -20,7 +20,7 @@ const FIGURES: [(&str, &str); 4] = [
 ];
 
 impl Evaluation {
-    pub(super) fn page(&self, plots: &[(String, Plot)]) -> String {
+    pub(super) fn page(&self, plots: &[(String, Figure)]) -> String {
         let page = html! {
             (DOCTYPE)
             html lang="en" {
@@ -37,11 +37,11 @@ impl Evaluation {
         page.into_string() + "\n"
     }
 
-    fn body(&self, plots: &[(String, Plot)]) -> Markup {
+    fn body(&self, plots: &[(String, Figure)]) -> Markup {
         html! {
             h1 { "Counting a crowd: the evaluation" }
             @if !self.complete {
-                p.note { strong { "Partial." } " The run was stopped; rows have the trials that were done." }
+                p.note { strong { "Partial." } " The run was stopped; rows show the trials done so far." }
             }
             h2 #findings { "What was found" }
             @for finding in self.summary() { (section(&finding)) }
@@ -71,7 +71,7 @@ impl Evaluation {
                 the released tallies. Two methods are comparable only in the view in which their guarantees are equal, \
                 so every row shows all of them, and who must be honest for the one by which it is compared. They are \
                 for one station's question; an owner who answers all stations with a one-station method changes two \
-                answers by moving. The methods marked “all” hide the whole place in one report."
+                answers by moving. The methods marked “all” hide the owner's whole location in one report."
             }
         }
     }
@@ -91,10 +91,10 @@ impl Evaluation {
         if names.is_empty() {
             return String::new();
         }
-        format!(" Detectors in doubt, kept as published: {}.", names.join(", "))
+        format!(" Doubtful detectors, kept as published: {}.", names.join(", "))
     }
 
-    fn comparison(&self, comparison: Comparison, plots: &[(String, Plot)]) -> Markup {
+    fn comparison(&self, comparison: Comparison, plots: &[(String, Figure)]) -> Markup {
         let (heading, explanation) = self.heading(comparison);
         html! {
             h2 id={ "comparison-" (comparison) } { (heading) }
@@ -102,14 +102,14 @@ impl Evaluation {
             (figure(plots, &format!("error-{comparison}")))
             (table(&self.rows_table(comparison)))
             details {
-                summary { "More of every row: worst station, ranks, bytes, coins, the mechanism itself" }
+                summary { "More about every row: worst station, ranks, bytes, coins, the mechanism itself" }
                 (table(&self.details_table(comparison)))
             }
         }
     }
 }
 
-fn section(finding: &Finding) -> Markup {
+fn section(finding: &ReportFinding) -> Markup {
     html! {
         section id=(finding.id) {
             p { strong { (finding.claim) } " " (finding.conditions) }
@@ -119,7 +119,7 @@ fn section(finding: &Finding) -> Markup {
 }
 
 /// A table that turns into one card per row in a narrow window: every cell names its column.
-fn table(table: &Table) -> Markup {
+fn table(table: &ReportTable) -> Markup {
     html! {
         table id=(table.id) {
             thead { tr { @for name in &table.header { th scope="col" { (name) } } } }
@@ -132,7 +132,7 @@ fn table(table: &Table) -> Markup {
     }
 }
 
-fn figure(plots: &[(String, Plot)], name: &str) -> Markup {
+fn figure(plots: &[(String, Figure)], name: &str) -> Markup {
     let found = plots.iter().find(|(other, _)| other == name);
     html! {
         @if let Some((_, plot)) = found { figure id=(name) { (PreEscaped(plot.to_svg())) } }
@@ -148,8 +148,8 @@ fn day_section(day: &Longitudinal) -> Markup {
         }
         (table(&composed(&day.composed)))
         p {
-            "With " em { "memoized" } " coins an owner tosses once for each truth and repeats itself. While its truth \
-            stays the same, the day says no more than one window. The price is twofold: the day's mean is no better \
+            "With " em { "memoized" } " coins an owner flips its coins once for each truth and repeats its answer. While its \
+            truth stays the same, the day reveals no more than one window. The price is twofold: the day's mean is no better \
             than one window's, and noise that is repeated cancels in the difference of two windows, so that an owner \
             whose truth changes is hidden only among those who change in the same window. No guarantee of the release \
             is claimed for memoized coins."
@@ -158,9 +158,9 @@ fn day_section(day: &Longitudinal) -> Markup {
     }
 }
 
-fn composed(parts: &[Composed]) -> Table {
+fn composed(parts: &[Composed]) -> ReportTable {
     let header = ["method", "windows", "ε of the releases", "ε of all reports", "error of a window"];
-    Table::new("day-fresh", header, parts.iter().map(composed_row).collect())
+    ReportTable::new("day-fresh", header, parts.iter().map(composed_row).collect())
 }
 
 fn composed_row(part: &Composed) -> [String; 5] {
@@ -168,7 +168,7 @@ fn composed_row(part: &Composed) -> [String; 5] {
     [part.label.clone(), part.windows.to_string(), release, display::claim(part.linked), measured(part.error)]
 }
 
-fn memoized(parts: &[Memoized]) -> Table {
+fn memoized(parts: &[Memoized]) -> ReportTable {
     let header = [
         "method",
         "error of a window",
@@ -177,7 +177,7 @@ fn memoized(parts: &[Memoized]) -> Table {
         "ε of all reports, fresh",
         "ε memoized, truth unchanged",
     ];
-    Table::new("day-memoized", header, parts.iter().map(memoized_row).collect())
+    ReportTable::new("day-memoized", header, parts.iter().map(memoized_row).collect())
 }
 
 fn memoized_row(part: &Memoized) -> [String; 6] {

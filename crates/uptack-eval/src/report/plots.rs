@@ -7,21 +7,21 @@ use uptack_chart::{Axis, Chart, Dot, Look, Map, Marker, Panel, Scale, Series};
 
 use super::summary::{heading, listed};
 use crate::compare::Comparison;
-use crate::evaluation::{ErrorAt, Evaluation, Honest, Row};
+use crate::evaluation::{ErrorAt, Evaluation, EvaluationRow, Honest};
 use crate::findings::by_chance;
 use crate::measure::{LEVEL, StationResult};
 use crate::median_station::CurvePoint;
-use crate::traffic::Place;
+use crate::traffic::Coordinates;
 
 /// A chart or a map.
-pub enum Plot {
+pub enum Figure {
     /// Lines and points.
     Chart(Chart),
     /// Dots at their places.
     Map(Map),
 }
 
-impl Plot {
+impl Figure {
     /// As SVG.
     pub fn to_svg(&self) -> String {
         match self {
@@ -42,28 +42,28 @@ impl Plot {
 
 impl Evaluation {
     /// All plots, each with its name.
-    pub fn plots(&self) -> Vec<(String, Plot)> {
-        let named = |name: String, chart: Chart| (name, Plot::Chart(chart));
+    pub fn plots(&self) -> Vec<(String, Figure)> {
+        let named = |name: String, chart: Chart| (name, Figure::Chart(chart));
         let by_population =
             |comparison: Comparison| named(format!("error-{comparison}"), self.error_against_population(comparison));
-        let mut plots: Vec<(String, Plot)> = Comparison::ALL.map(by_population).into();
+        let mut plots: Vec<(String, Figure)> = Comparison::ALL.map(by_population).into();
         plots.push(named("error-epsilon".to_owned(), self.error_against_epsilon()));
         plots.push(named("coverage".to_owned(), self.coverage_chart()));
         plots.extend(self.scatter().map(|chart| named("scatter".to_owned(), chart)));
-        plots.extend(self.difference_map().map(|map| ("map".to_owned(), Plot::Map(map))));
+        plots.extend(self.difference_map().map(|map| ("map".to_owned(), Figure::Map(map))));
         plots
     }
 }
 
 /// The errors of a method that theory predicts and that were measured.
-struct Curve<'a> {
+struct ErrorCurve<'a> {
     label: &'a str,
-    points: Vec<Errors>,
+    points: Vec<ErrorPoint>,
 }
 
 /// The two errors at one place of the horizontal axis.
 #[derive(Clone, Copy)]
-struct Errors {
+struct ErrorPoint {
     x: f64,
     predicted: f64,
     measured: f64,
@@ -73,7 +73,7 @@ impl Evaluation {
     pub(super) fn error_against_population(&self, comparison: Comparison) -> Chart {
         let points = self.of(comparison).map(|row| {
             let ErrorAt { predicted, measured } = self.median_error(row);
-            (row.label.as_str(), Errors { x: row.owners as f64, predicted, measured })
+            (row.label.as_str(), ErrorPoint { x: row.owners as f64, predicted, measured })
         });
         let chart = Chart::new(title(comparison), Axis::new("population (owners)", Scale::Log), error_axis());
         with_curves(chart.subtitled(self.population_subtitle(comparison)), &curves(points))
@@ -89,7 +89,7 @@ impl Evaluation {
     pub(super) fn error_against_epsilon(&self) -> Chart {
         let points = self.curve.iter().map(|point| {
             let CurvePoint { epsilon: x, predicted, measured, .. } = *point;
-            (point.label.as_str(), Errors { x, predicted, measured })
+            (point.label.as_str(), ErrorPoint { x, predicted, measured })
         });
         let chart = Chart::new("Error against ε of the release", Axis::new("ε", Scale::Log), error_axis());
         with_curves(chart.subtitled(self.epsilon_subtitle()), &curves(points))
@@ -117,25 +117,25 @@ fn error_axis() -> Axis {
 }
 
 /// One curve for each label, in the order in which the labels come.
-fn curves<'a>(points: impl Iterator<Item = (&'a str, Errors)>) -> Vec<Curve<'a>> {
-    let mut curves: Vec<Curve<'a>> = Vec::new();
+fn curves<'a>(points: impl Iterator<Item = (&'a str, ErrorPoint)>) -> Vec<ErrorCurve<'a>> {
+    let mut curves: Vec<ErrorCurve<'a>> = Vec::new();
     for (label, point) in points {
         match curves.iter_mut().find(|curve| curve.label == label) {
             Some(curve) => curve.points.push(point),
-            None => curves.push(Curve { label, points: vec![point] }),
+            None => curves.push(ErrorCurve { label, points: vec![point] }),
         }
     }
     curves
 }
 
-fn with_curves(chart: Chart, curves: &[Curve<'_>]) -> Chart {
-    let chart = curves.iter().flat_map(Curve::series).fold(chart, Chart::with);
+fn with_curves(chart: Chart, curves: &[ErrorCurve<'_>]) -> Chart {
+    let chart = curves.iter().flat_map(ErrorCurve::series).fold(chart, Chart::with);
     coincident(curves)
         .into_iter()
         .fold(chart, |chart, names| chart.noted(format!("One on top of the other: {} coincide.", listed(&names))))
 }
 
-impl Curve<'_> {
+impl ErrorCurve<'_> {
     /// The line of theory and the points that were measured, which have one entry in the legend together.
     fn series(&self) -> [Series; 2] {
         let predicted = self.points.iter().map(|point| (point.x, point.predicted));
@@ -146,7 +146,8 @@ impl Curve<'_> {
 
     /// Whether two curves cannot be told apart in a picture, by theory.
     fn coincides(&self, other: &Self) -> bool {
-        let close = |(a, b): (&Errors, &Errors)| a.x == b.x && (a.predicted / b.predicted - 1.0).abs() < VISIBLE;
+        let close =
+            |(a, b): (&ErrorPoint, &ErrorPoint)| a.x == b.x && (a.predicted / b.predicted - 1.0).abs() < VISIBLE;
         self.points.len() == other.points.len() && self.points.iter().zip(&other.points).all(close)
     }
 }
@@ -155,15 +156,15 @@ impl Curve<'_> {
 const VISIBLE: f64 = 0.015;
 
 /// Groups of curves that lie on top of each other.
-fn coincident<'a>(curves: &[Curve<'a>]) -> Vec<Vec<&'a str>> {
-    let mut groups: Vec<Vec<&Curve<'a>>> = Vec::new();
+fn coincident<'a>(curves: &[ErrorCurve<'a>]) -> Vec<Vec<&'a str>> {
+    let mut groups: Vec<Vec<&ErrorCurve<'a>>> = Vec::new();
     for curve in curves {
         match groups.iter_mut().find(|group| group[0].coincides(curve)) {
             Some(group) => group.push(curve),
             None => groups.push(vec![curve]),
         }
     }
-    let labels = |group: Vec<&Curve<'a>>| group.into_iter().map(|curve| curve.label).collect();
+    let labels = |group: Vec<&ErrorCurve<'a>>| group.into_iter().map(|curve| curve.label).collect();
     groups.into_iter().filter(|group| group.len() > 1).map(labels).collect()
 }
 
@@ -193,7 +194,7 @@ impl Group {
         (!stations.is_empty()).then_some(Self { stations, vehicles: mean })
     }
 
-    fn mean_coverage(&self, row: &Row) -> f64 {
+    fn mean_coverage(&self, row: &EvaluationRow) -> f64 {
         let shares = self.stations.iter().map(|&at| row.measured.stations[at].coverage);
         shares.sum::<f64>() / self.stations.len() as f64
     }
@@ -203,7 +204,7 @@ impl Evaluation {
     pub(super) fn coverage_chart(&self) -> Chart {
         let groups = groups(&self.vehicles());
         let smallest = self.settings.smallest_factor();
-        let rows: Vec<&Row> = self.of(Comparison::Trust).filter(|row| Some(row.factor) == smallest).collect();
+        let rows: Vec<&EvaluationRow> = self.of(Comparison::Trust).filter(|row| Some(row.factor) == smallest).collect();
         let trials = rows.iter().map(|row| row.measured.trials).min().unwrap_or(1);
         let chart =
             coverage_axes(trials).level(LEVEL, "95 %").band("99 % of exact intervals' shares", band(&groups, trials));
@@ -237,7 +238,7 @@ fn band(groups: &[Group], trials: u64) -> Vec<(f64, f64, f64)> {
     groups.iter().map(ends).collect()
 }
 
-fn coverage_curve(row: &Row, groups: &[Group]) -> Series {
+fn coverage_curve(row: &EvaluationRow, groups: &[Group]) -> Series {
     let points = groups.iter().map(|group| (group.vehicles, group.mean_coverage(row)));
     Series::both(&row.label, points).looking(look(&row.label))
 }
@@ -276,30 +277,30 @@ impl Evaluation {
     }
 
     /// The best rows of the smallest population with the owners' coins, and with one aggregator's noise over a channel.
-    fn shown(&self) -> Vec<&Row> {
+    fn shown(&self) -> Vec<&EvaluationRow> {
         let Some(smallest) = self.settings.smallest_factor() else { return Vec::new() };
         let best = |honest| self.best_with_linked(smallest, honest);
         [Honest::Owners, Honest::OneAggregator].into_iter().filter_map(best).collect()
     }
 
-    fn differences(&self, row: &Row, placed: bool) -> Panel {
+    fn differences(&self, row: &EvaluationRow, placed: bool) -> Panel {
         let dots = (0..self.traffic.stations.len()).filter_map(|index| self.difference(row, index, placed)).collect();
         Panel { title: row.label.clone(), dots }
     }
 
     /// The dot of a station; none if others have a place and it has not.
-    fn difference(&self, row: &Row, index: usize, placed: bool) -> Option<Dot> {
+    fn difference(&self, row: &EvaluationRow, index: usize, placed: bool) -> Option<Dot> {
         let station = &self.traffic.stations[index];
-        let Place { longitude, latitude } = if placed { station.place? } else { place_in_rows(index) };
+        let Coordinates { longitude, latitude } = if placed { station.place? } else { place_in_rows(index) };
         let value = row.measured.stations[index].example - station.vehicles as f64;
         Some(Dot { longitude, latitude, value, suspect: station.is_suspect() })
     }
 }
 
 /// Without coordinates the stations stand in rows, in the order of the file.
-fn place_in_rows(index: usize) -> Place {
+fn place_in_rows(index: usize) -> Coordinates {
     let (row, column) = (index / PER_ROW, index % PER_ROW);
-    Place { longitude: column as f64 / PER_ROW as f64, latitude: -(row as f64) / PER_ROW as f64 }
+    Coordinates { longitude: column as f64 / PER_ROW as f64, latitude: -(row as f64) / PER_ROW as f64 }
 }
 
 fn scatter_axes() -> Chart {
@@ -310,13 +311,13 @@ fn scatter_axes() -> Chart {
     )
 }
 
-fn first_estimates(row: &Row) -> Series {
+fn first_estimates(row: &EvaluationRow) -> Series {
     let points = row.measured.stations.iter().map(|station| (station.vehicles as f64, station.example));
     Series::points(&row.label, points).looking(look(&row.label).marked(Marker::Dot))
 }
 
 /// For every truth, the range in which theory expects estimates.
-fn spread(row: &Row) -> Vec<(f64, f64, f64)> {
+fn spread(row: &EvaluationRow) -> Vec<(f64, f64, f64)> {
     let range = |station: &StationResult| {
         let (truth, reach) = (station.vehicles as f64, DEVIATIONS * station.predicted);
         (truth, truth - reach, truth + reach)
@@ -378,7 +379,7 @@ mod tests {
     #[test]
     fn curves_on_top_of_each_other_are_named_together() {
         let points = [("A", 1.0), ("B", 1.01), ("C", 2.0), ("D", 0.995)];
-        let errors = |x: f64, y: f64| Errors { x, predicted: y, measured: y };
+        let errors = |x: f64, y: f64| ErrorPoint { x, predicted: y, measured: y };
         let points = points.into_iter().flat_map(|(label, y)| [(label, errors(1.0, y)), (label, errors(2.0, y))]);
         let curves = curves(points);
         assert_eq!(coincident(&curves), [["A", "B", "D"]]);

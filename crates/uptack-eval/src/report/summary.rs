@@ -1,16 +1,16 @@
-//! What was found, as plain sentences and tables: the page and the command line say the same.
+//! The findings as plain sentences and tables, for the page and for the command line.
 
 use uptack::display::{self, Rounding};
 
 use crate::compare::Comparison;
-use crate::evaluation::{Evaluation, Honest, Row};
+use crate::evaluation::{Evaluation, EvaluationRow, Honest};
 use crate::findings::{AtRelease, BestByTrust, Growth, range};
 use crate::measure::SMALL;
-use crate::method::Kind;
+use crate::method::MethodOrigin;
 
 /// A table of plain cells.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Table {
+pub struct ReportTable {
     /// Its name on the page.
     pub id: String,
     /// The names of the columns.
@@ -19,7 +19,7 @@ pub struct Table {
     pub rows: Vec<Vec<String>>,
 }
 
-impl Table {
+impl ReportTable {
     pub(crate) fn new<const N: usize>(id: impl Into<String>, header: [&str; N], rows: Vec<[String; N]>) -> Self {
         let header = header.map(str::to_owned).to_vec();
         Self { id: id.into(), header, rows: rows.into_iter().map(Vec::from).collect() }
@@ -28,62 +28,62 @@ impl Table {
 
 /// One thing that the rows show.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
+pub struct ReportFinding {
     /// Its name on the page.
     pub id: &'static str,
-    /// What was found, in one sentence.
+    /// The finding, in one sentence.
     pub claim: String,
     /// Under which conditions, and how to read the numbers.
     pub conditions: String,
     /// The numbers behind it.
-    pub table: Option<Table>,
+    pub table: Option<ReportTable>,
 }
 
 impl Evaluation {
     /// The findings, the most important first.
-    pub fn summary(&self) -> Vec<Finding> {
+    pub fn summary(&self) -> Vec<ReportFinding> {
         [self.trust_finding(), self.release_finding(), self.growth_finding(), self.interval_finding()]
             .into_iter()
             .flatten()
             .collect()
     }
 
-    fn trust_finding(&self) -> Option<Finding> {
+    fn trust_finding(&self) -> Option<ReportFinding> {
         let best = self.best_by_trust();
         let owners = best.first()?.owners;
         let here: Vec<String> = best.iter().filter(|part| part.owners == owners).map(best_in_words).collect();
         let epsilon = display::claim(self.settings.levels.release.epsilon);
         let conditions = format!(
-            "Errors at the median station ({} vehicles) with {} owners; what each model assumes stands below.",
+            "Errors at the median station ({} vehicles) with {} owners; the report explains what each model assumes.",
             self.traffic.median(),
             display::grouped(owners)
         );
         let claim = format!("The best at ε = {epsilon}: {}.", here.join("; "));
-        Some(Finding { id: "trust", claim, conditions, table: Some(trust_table(&best)) })
+        Some(ReportFinding { id: "trust", claim, conditions, table: Some(trust_table(&best)) })
     }
 
-    fn growth_finding(&self) -> Option<Finding> {
+    fn growth_finding(&self) -> Option<ReportFinding> {
         let growth = self.growth();
         let population = growth.first()?.population();
         let claim = format!(
-            "With {} times the population and the stations as they are, the error of the planned mechanisms changes by \
-             the factor {}, that of the others by {}.",
+            "With {} times the population and unchanged stations, the error of the planned mechanisms changes by a \
+             factor of {}, and that of the others by {}.",
             measured(population),
-            factors(growth.iter().filter(|part| part.kind == Kind::Family))?,
-            factors(growth.iter().filter(|part| part.kind != Kind::Family))?
+            factors(growth.iter().filter(|part| part.kind == MethodOrigin::Family))?,
+            factors(growth.iter().filter(|part| part.kind != MethodOrigin::Family))?
         );
         let conditions = format!(
-            "At equal ε of a single answer (ε = {}), at the median station. An error that does not grow has the factor 1, \
-             one that grows like the root of the crowd {}.",
+            "At equal ε of a single answer (ε = {}), at the median station. A factor of 1 \
+             means that the error does not grow; an error that grows with the square root of the crowd has a factor of {}.",
             display::claim(self.settings.levels.answer),
             display::rounded(population.sqrt(), 3, NEAREST)
         );
-        Some(Finding { id: "growth", claim, conditions, table: growth_table(&growth) })
+        Some(ReportFinding { id: "growth", claim, conditions, table: growth_table(&growth) })
     }
 
-    fn release_finding(&self) -> Option<Finding> {
+    fn release_finding(&self) -> Option<ReportFinding> {
         let found = self.at_release();
-        let best = found.iter().find(|part| part.kind == Kind::Family)?;
+        let best = found.iter().find(|part| part.kind == MethodOrigin::Family)?;
         let claim = format!(
             "At equal guarantee of the release the best planned mechanism without a trusted party has an error of {} ({}); \
              {}.",
@@ -96,20 +96,20 @@ impl Evaluation {
             self.level(Comparison::Release).unwrap_or_default(),
             self.traffic.median()
         );
-        Some(Finding { id: "at-release", claim, conditions, table: Some(release_table(&found)) })
+        Some(ReportFinding { id: "at-release", claim, conditions, table: Some(release_table(&found)) })
     }
 
-    fn interval_finding(&self) -> Option<Finding> {
+    fn interval_finding(&self) -> Option<ReportFinding> {
         let found = self.intervals()?;
         let claim = format!(
-            "The 95 % intervals of the worst row hold the truth {} of the time, at stations with fewer than {SMALL} \
-             vehicles {}.",
+            "The 95 % intervals of the worst row contain the truth {} of the time; at stations with fewer than {SMALL} \
+             vehicles, {}.",
             percent(found.lowest),
             percent(found.lowest_small)
         );
         let together = format!(
-            "The simultaneous intervals of all stations hold together in {} of {} trials, where at least 95 % are promised; \
-             of the worst row in {}, and below {} a row falls by chance in one of a thousand evaluations.",
+            "The simultaneous intervals of all stations hold together in {} of {} trials, and at least 95 % is promised; in \
+             the worst row, they do in {}. By chance, some row falls below {} in one of a thousand evaluations.",
             percent(found.simultaneous),
             display::grouped(found.trials),
             percent(found.lowest_simultaneous),
@@ -119,7 +119,7 @@ impl Evaluation {
             Some(range) => format!("{} {together}", many_in_words(range)),
             None => together,
         };
-        Some(Finding { id: "intervals", claim, conditions, table: None })
+        Some(ReportFinding { id: "intervals", claim, conditions, table: None })
     }
 
     /// The heading of a comparison with its guarantee, and what it means.
@@ -129,7 +129,7 @@ impl Evaluation {
     }
 
     /// The rows of a comparison: the error, the guarantee of every view, and who must be honest.
-    pub fn rows_table(&self, comparison: Comparison) -> Table {
+    pub fn rows_table(&self, comparison: Comparison) -> ReportTable {
         let header = [
             "method",
             "owners",
@@ -143,10 +143,10 @@ impl Evaluation {
             "who must be honest",
         ];
         let rows = self.of(comparison).map(|row| self.row_cells(row)).collect();
-        Table::new(format!("rows-{comparison}"), header, rows)
+        ReportTable::new(format!("rows-{comparison}"), header, rows)
     }
 
-    fn row_cells(&self, row: &Row) -> [String; 10] {
+    fn row_cells(&self, row: &EvaluationRow) -> [String; 10] {
         [
             row.label.clone(),
             display::grouped(row.owners),
@@ -162,7 +162,7 @@ impl Evaluation {
     }
 
     /// Everything else about the rows of a comparison.
-    pub fn details_table(&self, comparison: Comparison) -> Table {
+    pub fn details_table(&self, comparison: Comparison) -> ReportTable {
         let header = [
             "method",
             "owners",
@@ -177,10 +177,10 @@ impl Evaluation {
             "mechanism",
         ];
         let rows = self.of(comparison).map(|row| self.detail_cells(row)).collect();
-        Table::new(format!("details-{comparison}"), header, rows)
+        ReportTable::new(format!("details-{comparison}"), header, rows)
     }
 
-    fn detail_cells(&self, row: &Row) -> [String; 11] {
+    fn detail_cells(&self, row: &EvaluationRow) -> [String; 11] {
         let (worst, worst_rmse) = row.worst();
         [
             row.label.clone(),
@@ -200,20 +200,20 @@ impl Evaluation {
 
 const NEAREST: display::Rounding = display::Rounding::Nearest;
 
-fn trust_table(best: &[BestByTrust]) -> Table {
+fn trust_table(best: &[BestByTrust]) -> ReportTable {
     let header = ["who must be honest", "best mechanism", "owners", "median station", "theory", "ε linked"];
-    Table::new("trust-table", header, best.iter().map(best_row).collect())
+    ReportTable::new("trust-table", header, best.iter().map(best_row).collect())
 }
 
-fn growth_table(growth: &[Growth]) -> Option<Table> {
+fn growth_table(growth: &[Growth]) -> Option<ReportTable> {
     let [from, to] = growth.first()?.owners.map(|owners| format!("{} owners", display::grouped(owners)));
     let header = ["method", &from, &to, "factor", "factor, all stations"];
-    Some(Table::new("growth-table", header, growth.iter().map(growth_row).collect()))
+    Some(ReportTable::new("growth-table", header, growth.iter().map(growth_row).collect()))
 }
 
-fn release_table(found: &[AtRelease]) -> Table {
+fn release_table(found: &[AtRelease]) -> ReportTable {
     let header = ["method", "owners", "median station", "theory", "all stations"];
-    Table::new("at-release-table", header, found.iter().map(release_row).collect())
+    ReportTable::new("at-release-table", header, found.iter().map(release_row).collect())
 }
 
 /// The factors by which errors grow, from the least to the largest.
@@ -224,7 +224,7 @@ fn factors<'a>(parts: impl Iterator<Item = &'a Growth>) -> Option<String> {
 }
 
 fn curators_in_words(found: &[AtRelease], owners: u64) -> String {
-    let curators = found.iter().filter(|part| part.kind == Kind::Curator && part.owners == owners);
+    let curators = found.iter().filter(|part| part.kind == MethodOrigin::Curator && part.owners == owners);
     let errors: Vec<String> = curators.map(|part| format!("{} {}", part.label, measured(part.median))).collect();
     errors.join(", ")
 }
@@ -243,10 +243,10 @@ fn bytes_in_words((bytes, all): (u64, bool)) -> String {
 fn best_in_words(best: &BestByTrust) -> String {
     let model = match best.honest {
         Honest::Nobody => "with nobody honest",
-        Honest::Holders => "if answers are not put together",
+        Honest::Holders => "if an owner's answers are not combined",
         Honest::Owners => "with the owners honest",
         Honest::OneAggregator if best.linked.is_none() => "with one honest aggregator",
-        Honest::OneAggregator => "with one honest aggregator and a channel for the day it is not",
+        Honest::OneAggregator => "with one honest aggregator and a channel in case it is not",
         Honest::Curator => "with an honest curator",
     };
     format!("{model}, {} (error {})", best.label.trim_start_matches("curator, "), measured(best.median))
@@ -321,35 +321,35 @@ impl Evaluation {
 pub(crate) fn explanation(comparison: Comparison) -> &'static str {
     match comparison {
         Comparison::Trust => {
-            "Nobody: the promise holds against whoever sees the report itself. The owners: the other owners toss their \
-             coins as they should, nobody invents owners, and nobody sees a single report; δ is what it says. One \
-             aggregator: one of the two adds its noise, once, and keeps it and its shares to itself; nothing is assumed of \
-             any owner, and δ = 0. The curator sees every truth; with discrete Laplace noise δ = 0. ε linked is what \
-             is left if nobody is honest: “none” means that an owner's truth is plain then. At a fixed linked ε the \
-             error grows like the root of the crowd."
+            "Nobody: the guarantee holds even against someone who sees the report itself. The owners: the other owners flip \
+             their coins as they should, nobody invents owners, and nobody sees a single report; δ is as stated. One \
+             aggregator: one of the two adds its noise, once, and keeps the noise and its shares secret; nothing is assumed \
+             about any owner, and δ = 0. The curator sees every truth; with discrete Laplace noise, δ = 0. The linked ε is \
+             the protection that remains if nobody is honest: “none” means that an owner's truth is then visible. At a \
+             fixed linked ε, the error grows with the square root of the crowd."
         }
         Comparison::Ballot => {
-            "Each owner is at exactly one station and answers for all of them: by moving it changes two of the published \
-             counts, which share ε. The frequency oracles hide the whole place in one report and assume nobody; the planned \
-             normal form has (ε/2, δ/2) for each count and assumes the owners; with noise one honest aggregator is enough. \
-             ε linked is that of the whole ballot."
+            "Each owner is at exactly one station and answers for all of them: if it moves, two of the published counts \
+             change, and they share ε. The frequency oracles hide the owner's whole location in one report and need nobody \
+             to be honest; the planned normal form has (ε/2, δ/2) for each count and needs honest owners; with noise, one \
+             honest aggregator is enough. The linked ε is that of the whole ballot."
         }
         Comparison::Paper => {
-            "Their guarantees differ, so that their errors cannot be compared; “none” in the column of the release means \
-             that a lone owner can be seen."
+            "Their guarantees differ, so their errors cannot be compared; “none” in the column of the release means that a \
+             lone owner is visible."
         }
         Comparison::Release => {
-            "Whoever sees the tallies learns no more than this of anybody, provided that nobody sees a single answer. \
-             Local methods keep it, too, at this local ε, and pay for the stronger promise. A trusted curator sees \
+            "Whoever sees the tallies learns no more than this about anybody, provided that nobody sees a single answer. \
+             Local methods with this local ε also keep it, and pay for their stronger guarantee. A trusted curator sees \
              every truth."
         }
         Comparison::Answer => {
-            "Whoever sees one of an owner's answers learns no more than this. Methods of several answers need parties \
-             that do not put them together; their releases keep the guarantee of the comparison above."
+            "Whoever sees one of an owner's answers learns no more than this. Methods with several answers need parties \
+             that do not combine them; their releases keep the guarantee of the comparison above."
         }
         Comparison::Linked => {
-            "Whoever sees all that an owner writes learns no more than this. With a yes or no truth every such method is a \
-             garbling of randomized response, so nothing is better: it is shown here."
+            "Whoever sees everything that an owner writes learns no more than this. For a yes/no question every such method \
+             is a garbling of randomized response, so none can be better, as the rows show."
         }
     }
 }

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::records::{Lines, Record, excerpt};
+use super::records::{Fields, NumberedLines, excerpt};
 use super::{Flag, MOST_VEHICLES, Station, Traffic, observed_flag};
 use crate::error::{Error, Result};
 
@@ -29,36 +29,36 @@ pub(super) fn is_row(line: &str) -> bool {
 
 /// One station in one window.
 #[derive(Clone, Copy)]
-struct Count {
+struct StationCount {
     vehicles: u64,
     observed: Option<f64>,
 }
 
 /// The counts of one window by the numbers of the stations.
-type Window = HashMap<usize, Count>;
+type WindowCounts = HashMap<usize, StationCount>;
 
 /// Everything that was read. Stations are numbered in the order in which the file names them.
 #[derive(Default)]
 struct Day {
     date: String,
     /// The windows by their minute after midnight.
-    windows: BTreeMap<u32, Window>,
+    windows: BTreeMap<u32, WindowCounts>,
     stations: Vec<String>,
     numbers: HashMap<String, usize>,
 }
 
-pub(super) fn read(first: &str, lines: &mut Lines<'_>, window: Option<u32>) -> Result<Traffic> {
+pub(super) fn read(first: &str, lines: &mut NumberedLines<'_>, window: Option<u32>) -> Result<Traffic> {
     let mut day = Day::default();
-    day.add(&Record::new(1, first.split(',').collect()))?;
+    day.add(&Fields::new(1, first.split(',').collect()))?;
     while let Some(text) = lines.next()? {
         let text = text.to_owned();
-        day.add(&Record::new(lines.number, text.split(',').collect()))?;
+        day.add(&Fields::new(lines.number, text.split(',').collect()))?;
     }
     day.traffic(window)
 }
 
 impl Day {
-    fn add(&mut self, record: &Record<&str>) -> Result<()> {
+    fn add(&mut self, record: &Fields<&str>) -> Result<()> {
         check_shape(record)?;
         let minute = self.minute(record)?;
         let name = record.required(STATION, "the station's number")?;
@@ -66,20 +66,20 @@ impl Day {
         let station = self.number(name);
         let Some(vehicles) = vehicles(record)? else { return Ok(()) };
         let window = self.windows.entry(minute).or_default();
-        match window.insert(station, Count { vehicles, observed }) {
-            Some(_) => Err(record.error(STATION, format!("station {name} stands twice in this window"))),
+        match window.insert(station, StationCount { vehicles, observed }) {
+            Some(_) => Err(record.error(STATION, format!("station {name} appears twice in this window"))),
             None => Ok(()),
         }
     }
 
     /// The minutes after midnight of a row's time, which must be on the same day as the rows before it.
-    fn minute(&mut self, record: &Record<&str>) -> Result<u32> {
+    fn minute(&mut self, record: &Fields<&str>) -> Result<u32> {
         let (date, minute) = parse_time(record.text(TIME)).ok_or_else(|| not_a_time(record))?;
         if self.date.is_empty() {
             date.clone_into(&mut self.date);
         }
         if date != self.date {
-            let message = format!("another day, {date}, than {}", self.date);
+            let message = format!("another day ({date}) than before ({})", self.date);
             return Err(record.error(TIME, message).with_hint("give one day's file at a time"));
         }
         Ok(minute)
@@ -131,7 +131,7 @@ impl Day {
 
     /// The window whose total is nearest to the paper's population.
     fn nearest(&self) -> Option<u32> {
-        let total = |window: &Window| window.values().map(|count| count.vehicles).sum::<u64>();
+        let total = |window: &WindowCounts| window.values().map(|count| count.vehicles).sum::<u64>();
         let windows = self.windows.iter().filter(|(_, window)| !window.is_empty());
         windows.min_by_key(|(minute, window)| (total(window).abs_diff(WANTED), **minute)).map(|(minute, _)| *minute)
     }
@@ -146,8 +146,8 @@ impl Day {
     }
 }
 
-/// Whether nothing was observed at any station, though all say what share was.
-fn is_outage(window: &Window) -> bool {
+/// Whether all stations say that none of their count was observed.
+fn is_outage(window: &WindowCounts) -> bool {
     window.values().all(|count| count.observed == Some(0.0))
 }
 
@@ -160,12 +160,12 @@ fn is_restless(counts: &mut [u64]) -> bool {
     counts.len() >= DAY && median >= 100 && 10 * counts[0] > 4 * median
 }
 
-fn check_shape(record: &Record<&str>) -> Result<()> {
+fn check_shape(record: &Fields<&str>) -> Result<()> {
     let length = record.len();
     if length >= STATION_FIELDS && (length - STATION_FIELDS).is_multiple_of(LANE_FIELDS) {
         return Ok(());
     }
-    let error = Error::line(record.line(), format!("{length} fields where 12 and 5 more a lane belong"));
+    let error = Error::line(record.line(), format!("{length} fields, but expected 12, and 5 more for each lane"));
     let raw = length == 26 && record.line() == 1;
     Err(if raw {
         error.with_hint("this looks like the 30-second `station raw` file; take `station 5-minute`")
@@ -174,12 +174,12 @@ fn check_shape(record: &Record<&str>) -> Result<()> {
     })
 }
 
-fn not_a_time(record: &Record<&str>) -> Error {
+fn not_a_time(record: &Fields<&str>) -> Error {
     record.error(TIME, format!("`{}` is not a time MM/DD/YYYY HH:MM:SS", excerpt(record.text(TIME))))
 }
 
 /// The total flow or, if it is missing, the sum over the lanes that have one.
-fn vehicles(record: &Record<&str>) -> Result<Option<u64>> {
+fn vehicles(record: &Fields<&str>) -> Result<Option<u64>> {
     if let Some(total) = flow(record, TOTAL_FLOW)? {
         return Ok(Some(total));
     }
@@ -192,7 +192,7 @@ fn vehicles(record: &Record<&str>) -> Result<Option<u64>> {
     Ok(sum)
 }
 
-fn flow(record: &Record<&str>, field: usize) -> Result<Option<u64>> {
+fn flow(record: &Fields<&str>, field: usize) -> Result<Option<u64>> {
     let value: Option<f64> = record.optional(field, "a number of vehicles")?;
     match value {
         None => Ok(None),
@@ -306,7 +306,7 @@ mod tests {
             (row("00:00:00", "900002", "170", "1", ["1", "2"]), "line 2, field 9"),
             (row("25:00:00", "900002", "100", "1", ["1", "2"]), "line 2, field 1"),
             (row("00:00:00", "", "100", "1", ["1", "2"]), "line 2, field 2"),
-            (row("00:00:00", "900001", "100", "1", ["1", "2"]), "line 2, field 2: station 900001 stands twice"),
+            (row("00:00:00", "900001", "100", "1", ["1", "2"]), "line 2, field 2: station 900001 appears twice"),
             ("03/04/2031 00:00:00,1,2,3\n".to_owned(), "line 2: 4 fields"),
             (good.replace("03/04", "03/05"), "line 2, field 1: another day"),
             ("sensor,vehicles\n".to_owned(), "line 2: 2 fields"),

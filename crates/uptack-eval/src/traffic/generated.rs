@@ -2,7 +2,7 @@
 
 use uptack::SeededCoins;
 
-use super::{Place, Station, Traffic};
+use super::{Coordinates, Station, Traffic};
 use crate::error::Result;
 
 /// How many stations are made.
@@ -62,10 +62,10 @@ impl Freeway {
     }
 
     /// The place at this share of the way.
-    fn place(&self, share: f64) -> Place {
+    fn place(&self, share: f64) -> Coordinates {
         let between = |from: f64, to: f64| from + share * (to - from);
         let (x, y) = (between(self.from.0, self.to.0), between(self.from.1, self.to.1));
-        Place { longitude: -0.4 + 0.8 * x, latitude: 0.5 * y }
+        Coordinates { longitude: -0.4 + 0.8 * x, latitude: 0.5 * y }
     }
 }
 

@@ -11,7 +11,7 @@ use std::io::{BufRead, BufReader, Read};
 
 use flate2::bufread::MultiGzDecoder;
 pub use generated::generate;
-use records::{Lines, Record};
+use records::{Fields, NumberedLines};
 use serde::Serialize;
 
 use crate::error::{Error, Result};
@@ -26,20 +26,20 @@ pub struct Station {
     pub name: String,
     /// Vehicles that crossed it in the window.
     pub vehicles: u64,
-    /// Why to doubt their number.
+    /// Reasons to doubt this number.
     pub flags: Vec<Flag>,
     /// Where it is.
-    pub place: Option<Place>,
+    pub place: Option<Coordinates>,
 }
 
 impl Station {
-    /// Whether its detector is in doubt.
+    /// Whether its detector is doubtful.
     pub(crate) fn is_suspect(&self) -> bool {
         self.flags.iter().any(|flag| flag.is_suspect())
     }
 }
 
-/// Why a station's count may not be what happened.
+/// Why a station's count may be wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Flag {
@@ -63,7 +63,7 @@ impl fmt::Display for Flag {
 }
 
 impl Flag {
-    /// Whether the detector itself is in doubt, not just how the count was completed.
+    /// Whether the detector itself is doubtful, not just the way in which the count was completed.
     pub fn is_suspect(self) -> bool {
         matches!(self, Self::NeverQuiet | Self::Outlier)
     }
@@ -86,7 +86,7 @@ impl Traffic {
     /// `window` chooses one window of a whole day, in minutes after midnight; by default the one whose total is nearest to
     /// 50 000 vehicles, the paper's population.
     pub fn read(file: impl Read, window: Option<u32>) -> Result<Self> {
-        let mut lines = Lines::new(decompressed(file)?);
+        let mut lines = NumberedLines::new(decompressed(file)?);
         let first = lines.next()?.ok_or_else(|| Error::new("the file is empty"))?.to_owned();
         let mut traffic = if is_plain_header(&first) {
             read_plain(&first, &mut lines)?
@@ -120,7 +120,7 @@ impl Traffic {
     }
 
     /// Gives the stations their places, and returns how many were found.
-    pub fn place(&mut self, places: &HashMap<String, Place>) -> usize {
+    pub fn place(&mut self, places: &HashMap<String, Coordinates>) -> usize {
         let mut found = 0;
         for station in &mut self.stations {
             station.place = places.get(&station.name).copied();
@@ -173,23 +173,23 @@ fn is_plain_header(line: &str) -> bool {
     HEADERS.contains(&line.trim().to_ascii_lowercase().as_str())
 }
 
-fn read_plain(header: &str, lines: &mut Lines<'_>) -> Result<Traffic> {
+fn read_plain(header: &str, lines: &mut NumberedLines<'_>) -> Result<Traffic> {
     let columns = header.split(',').count();
     let (mut stations, mut names) = (Vec::new(), HashSet::new());
     while let Some(text) = lines.next()? {
         let fields = fields(text);
-        let record = Record::new(lines.number, fields);
+        let record = Fields::new(lines.number, fields);
         record.check_length(columns)?;
         let station = station(&record)?;
         if !names.insert(station.name.clone()) {
-            return Err(record.error(NAME, format!("{} stands twice", station.name)));
+            return Err(record.error(NAME, format!("{} appears twice", station.name)));
         }
         stations.push(station);
     }
     Ok(Traffic { origin: "a table of sensors and vehicles".to_owned(), stations, silent: 0 })
 }
 
-fn station(record: &Record<String>) -> Result<Station> {
+fn station(record: &Fields<String>) -> Result<Station> {
     let name = record.required(NAME, "the station's name")?.to_owned();
     let vehicles: u64 = record.number(VEHICLES, "a whole number of vehicles")?;
     if vehicles > MOST_VEHICLES {
@@ -224,7 +224,7 @@ fn fields(text: &str) -> Vec<String> {
 
 /// Where a station is, in degrees.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Place {
+pub struct Coordinates {
     /// Degrees north.
     pub latitude: f64,
     /// Degrees east.
@@ -232,13 +232,13 @@ pub struct Place {
 }
 
 /// Reads the places of stations; a station without coordinates is left out.
-pub fn read_places(file: impl Read) -> Result<HashMap<String, Place>> {
-    let mut lines = Lines::new(decompressed(file)?);
+pub fn read_places(file: impl Read) -> Result<HashMap<String, Coordinates>> {
+    let mut lines = NumberedLines::new(decompressed(file)?);
     let columns = Columns::of(lines.next()?.unwrap_or(""))?;
     let mut places = HashMap::new();
     while let Some(text) = lines.next()? {
         let text = text.to_owned();
-        let record = Record::new(lines.number, text.split('\t').collect());
+        let record = Fields::new(lines.number, text.split('\t').collect());
         if let (station, Some(place)) = columns.read(&record)? {
             places.insert(station.to_owned(), place);
         }
@@ -267,12 +267,12 @@ impl Columns {
     }
 
     /// The station's number and its place, if it has both coordinates.
-    fn read<'r>(&self, record: &'r Record<&str>) -> Result<(&'r str, Option<Place>)> {
+    fn read<'r>(&self, record: &'r Fields<&str>) -> Result<(&'r str, Option<Coordinates>)> {
         record.check_length(self.count)?;
         let latitude = degrees(record, self.latitude, 90.0)?;
         let longitude = degrees(record, self.longitude, 180.0)?;
         let station = record.required(self.id, "the station's number")?;
-        let place = latitude.zip(longitude).map(|(latitude, longitude)| Place { latitude, longitude });
+        let place = latitude.zip(longitude).map(|(latitude, longitude)| Coordinates { latitude, longitude });
         Ok((station, place))
     }
 }
@@ -282,7 +282,7 @@ fn no_column(name: &str) -> Error {
         .with_hint("give Caltrans' station metadata, whose header starts with ID, Fwy, Dir")
 }
 
-fn degrees(record: &Record<&str>, field: usize, most: f64) -> Result<Option<f64>> {
+fn degrees(record: &Fields<&str>, field: usize, most: f64) -> Result<Option<f64>> {
     let value: Option<f64> = record.optional(field, "a number of degrees")?;
     match value {
         Some(value) if !(-most..=most).contains(&value) => {
@@ -325,7 +325,7 @@ mod tests {
             ("sensor,vehicles\n,3\n", "line 2, field 1: empty"),
             ("sensor,vehicles\nA\n", "line 2: 1 field"),
             ("sensor,vehicles\nA,1,2\n", "line 2: 3 fields"),
-            ("sensor,vehicles\nA,1\nA,2\n", "line 3, field 1: A stands twice"),
+            ("sensor,vehicles\nA,1\nA,2\n", "line 3, field 1: A appears twice"),
             ("sensor,vehicles\nA,99999999999999999999\n", "line 2, field 2"),
             ("sensor,vehicles,observed\nA,1,101\n", "line 2, field 3"),
         ] {
@@ -360,7 +360,7 @@ mod tests {
         let text = format!("{HEADER}900001\t42\tN\t33.5\t-117.25\tML\r\n900002\t42\tN\t\t\tOR\r\n");
         let places = read_places(text.as_bytes()).unwrap();
         assert_eq!(places.len(), 1);
-        assert_eq!(places["900001"], Place { latitude: 33.5, longitude: -117.25 });
+        assert_eq!(places["900001"], Coordinates { latitude: 33.5, longitude: -117.25 });
     }
 
     #[test]
@@ -370,7 +370,7 @@ mod tests {
             ("ID\tFwy\n".to_owned(), "line 1: no column latitude"),
             (format!("{HEADER}1\t42\tN\tnorth\t-117\tML\n"), "line 2, field 4: `north`"),
             (format!("{HEADER}1\t42\tN\t33\t-517\tML\n"), "line 2, field 5: -517"),
-            (format!("{HEADER}1\t42\tN\n"), "line 2: 3 fields where 6"),
+            (format!("{HEADER}1\t42\tN\n"), "line 2: 3 fields, but expected 6"),
             (format!("{HEADER}\t42\tN\t33\t-117\tML\n"), "line 2, field 1"),
         ] {
             let error = read_places(text.as_bytes()).unwrap_err().to_string();

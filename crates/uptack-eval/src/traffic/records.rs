@@ -10,13 +10,13 @@ use crate::error::{Error, Result};
 const LONGEST: usize = 1 << 16;
 
 /// The lines of a file without their ends, counted from 1.
-pub(super) struct Lines<'a> {
+pub(super) struct NumberedLines<'a> {
     source: Box<dyn BufRead + 'a>,
     bytes: Vec<u8>,
     pub(super) number: u64,
 }
 
-impl<'a> Lines<'a> {
+impl<'a> NumberedLines<'a> {
     pub(super) fn new(source: Box<dyn BufRead + 'a>) -> Self {
         Self { source, bytes: Vec::new(), number: 0 }
     }
@@ -54,12 +54,12 @@ impl<'a> Lines<'a> {
 }
 
 /// One line as its fields, which are counted from 0 here and from 1 in errors.
-pub(super) struct Record<T> {
+pub(super) struct Fields<T> {
     line: u64,
     fields: Vec<T>,
 }
 
-impl<T: AsRef<str>> Record<T> {
+impl<T: AsRef<str>> Fields<T> {
     pub(super) fn new(line: u64, fields: Vec<T>) -> Self {
         Self { line, fields }
     }
@@ -85,15 +85,15 @@ impl<T: AsRef<str>> Record<T> {
     pub(super) fn check_length(&self, expected: usize) -> Result<()> {
         match self.len() {
             length if length == expected => Ok(()),
-            1 => Err(Error::line(self.line, format!("1 field where {expected} belong"))),
-            length => Err(Error::line(self.line, format!("{length} fields where {expected} belong"))),
+            1 => Err(Error::line(self.line, format!("1 field, but expected {expected}"))),
+            length => Err(Error::line(self.line, format!("{length} fields, but expected {expected}"))),
         }
     }
 
     /// A field that must not be empty; `what` says what it holds.
     pub(super) fn required(&self, field: usize, what: &str) -> Result<&str> {
         match self.text(field) {
-            "" => Err(self.error(field, format!("empty where {what} belongs"))),
+            "" => Err(self.error(field, format!("empty, but expected {what}"))),
             text => Ok(text),
         }
     }

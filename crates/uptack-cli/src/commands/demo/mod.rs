@@ -22,7 +22,7 @@ use uptack_server::base::listener::Signals;
 use uptack_server::desk::{Config, Desk};
 
 use self::scene::Scene;
-use self::story::Outcome;
+use self::story::DemoResult;
 use super::network::answer::acknowledgements;
 use super::network::result::fetch;
 use super::network::{block_on, read_token};
@@ -33,7 +33,7 @@ use crate::progress::say;
 
 /// Show everything at once: a desk, two aggregators and a few thousand vehicles on this machine
 ///
-/// The desk plans and signs a question, each vehicle verifies the card for itself and answers by coins through the
+/// The desk plans and signs a question, each vehicle verifies the card and answers with random coin flips through the
 /// private write, and the analyst reads an estimate. Nothing is left behind.
 #[derive(Args)]
 #[command(after_help = "Examples:
@@ -44,13 +44,14 @@ pub(crate) struct Arguments {
     /// How many vehicles
     #[arg(long, default_value = "3000", value_parser = count)]
     vehicles: u64,
-    /// A station with few vehicles and no noise of the aggregators: the vehicles' own coins hide them, and ⊥ pays
+    /// A station with few vehicles, and no noise from the aggregators: the vehicles' own coins hide them, and staying silent
+    /// (⊥) reduces the error
     #[arg(long, conflicts_with = "answers")]
     rare: bool,
     /// A limit on each single answer: several answers share one coin, and their noise cancels in the sums
     #[arg(long)]
     answers: bool,
-    /// How long they may answer; by default long enough for all of them
+    /// How long the vehicles may answer; by default long enough for all of them
     #[arg(long, value_parser = seconds)]
     closes: Option<u64>,
     /// Keep everything running until Ctrl-C, ask one question after the other, and print a link to the analyst's pages
@@ -94,7 +95,7 @@ async fn show(arguments: &Arguments, json: bool, folder: TempDir) -> Result<()> 
     // The aggregators forget the task, and with it their keys, once its result is collected.
     let size = report_size(&opened.card).await?;
     let (record, card) = demo.fetch(&opened.queries[0].query).await?;
-    let outcome = Outcome::of(&demo.scene, &record, &card, started.elapsed())?;
+    let outcome = DemoResult::of(&demo.scene, &record, &card, started.elapsed())?;
     let text = outcome.describe(&card, &story::saw(&record, size))?;
     print_result(json, &outcome.json(&card), || text)?;
     if arguments.keep {
@@ -146,7 +147,7 @@ impl Demo {
             return Err(unanswered(silent));
         }
         let answered = grouped(outcomes.len() as u64);
-        say(&format!("{answered} vehicles verified the card, tossed their coins and sent one report each.\n\n"));
+        say(&format!("{answered} vehicles verified the card, flipped their coins and sent one report each.\n\n"));
         Ok(())
     }
 

@@ -1,4 +1,4 @@
-//! What a demo is about: vehicles at stations, a question, and what the vehicles allow.
+//! The scene of a demo: vehicles at stations, a question, and the vehicles' policy.
 
 use std::iter::{repeat, repeat_n};
 
@@ -17,11 +17,11 @@ const STATIONS: u64 = 40;
 const STATION: u64 = 7;
 /// How many vehicles are at a station with few. With many more, those that stay silent would be missed in the count.
 const FEW: u64 = 5;
-/// ε of what is published, in every scene.
+/// ε of the published count, in every scene.
 const EPSILON: f64 = 1.0;
 const DELTA: f64 = 1e-6;
 
-/// What hides a vehicle in what is published.
+/// What hides a vehicle in the published count.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Hidden {
     /// Noise of the aggregators, one of them honest.
@@ -109,12 +109,12 @@ impl Scene {
         }
     }
 
-    /// What a vehicle allows, as TOML.
+    /// A vehicle's policy, as TOML.
     pub(super) fn policy(&self, signer: &str) -> String {
         format!("{}[lifetime]\nlinked = 100.0\nrelease = 10.0\ndelta = 1e-4\n", self.limits_of_a_card(signer))
     }
 
-    /// What a vehicle allows in a demo that keeps running: any number of questions.
+    /// A vehicle's policy in a demo that keeps running: any number of questions.
     pub(super) fn endless_policy(&self, signer: &str) -> String {
         let card = self.limits_of_a_card(signer);
         format!("{card}[lifetime]\nlinked = \"unlimited\"\nrelease = \"unlimited\"\ndelta = 1e-4\n")
@@ -157,10 +157,10 @@ impl Scene {
         if self.hidden == Hidden::Owners { 2 * FEW } else { self.vehicles / 10 }
     }
 
-    /// What the plan is compared with.
+    /// The alternative that the plan is compared with.
     fn gain(&self, plan: &Plan) -> Result<Gain> {
         match self.hidden {
-            // What the noise replaces: coins that are as noisy as the published claim.
+            // The noise replaces coins that alone would keep the same ε.
             Hidden::Aggregators => self.randomized_response("coins alone, nobody trusted,", EPSILON),
             Hidden::SeveralAnswers => self.randomized_response("one answer with the same limit", ANSWER),
             Hidden::Owners => Ok(gain_of_silence(plan)),
@@ -176,7 +176,7 @@ impl Scene {
     }
 }
 
-/// The error of the best mechanism that always speaks.
+/// The error of the best mechanism that never stays silent.
 fn gain_of_silence(plan: &Plan) -> Gain {
     let spoken = plan.alternatives.iter().find(|choice| choice.mechanism.name() == "randomized-response");
     Gain { what: "the same without ⊥", sd: spoken.map_or(plan.best.sd, |choice| choice.sd) }
@@ -203,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_truth_is_what_the_vehicles_hold() {
+    fn the_truth_is_the_number_of_vehicles_at_the_station() {
         for scene in [Scene::station(3000), Scene::rare(3000), Scene::answers(100)] {
             let fleet = scene.vehicles().unwrap();
             assert_eq!(fleet.len() as u64, scene.vehicles);
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn silence_pays_where_few_hold_yes() {
+    fn silence_reduces_the_error_where_few_say_yes() {
         let (card, gain) = Scene::rare(20_000).planned().unwrap();
         assert_ne!(card.mechanism.name(), "randomized-response");
         assert!(gain.sd > 1.1 * card.predicted.sd.value(), "{}", gain.sd);

@@ -1,4 +1,4 @@
-//! What a demo prints, in the order in which it happens.
+//! The texts that a demo prints, in order.
 
 use std::time::Duration;
 
@@ -29,8 +29,8 @@ pub(super) fn plan(card: &Card, gain: &Gain) -> String {
     )
 }
 
-/// What is shown at the end.
-pub(super) struct Outcome {
+/// The result of a demo.
+pub(super) struct DemoResult {
     truth: u64,
     estimate: Estimate,
     interval: Interval,
@@ -38,11 +38,13 @@ pub(super) struct Outcome {
     seconds: f64,
 }
 
-impl Outcome {
+impl DemoResult {
     pub(super) fn of(scene: &Scene, record: &Record, card: &Card, took: Duration) -> Result<Self> {
         let estimator = Estimator::new(&card.checked_channel()?)?;
         let observed = record.observed(&estimator)?;
-        let [one] = observed.as_slice() else { return Err(Failure::environment("the record has not one question")) };
+        let [one] = observed.as_slice() else {
+            return Err(Failure::environment("the record does not have exactly one question"));
+        };
         Ok(Self {
             truth: scene.truth(),
             estimate: estimator.estimate_observed(&one.observation),
@@ -52,12 +54,12 @@ impl Outcome {
         })
     }
 
-    /// A demo whose interval misses has failed, and says how likely that was.
+    /// Fails if the interval misses the truth, and says how likely that was.
     pub(super) fn check(&self) -> Result<()> {
         if (self.interval.low..=self.interval.high).contains(&(self.truth as f64)) {
             return Ok(());
         }
-        Err(Failure::environment("the truth is outside of the interval, which happens once in ten thousand demos"))
+        Err(Failure::environment("the truth is outside the interval, which happens once in ten thousand demos"))
     }
 
     pub(super) fn json(&self, card: &Card) -> serde_json::Value {
@@ -94,7 +96,7 @@ impl Outcome {
     /// The interval as a line, with the estimate and the truth on it.
     fn picture(&self) -> String {
         let (low, high) = (self.interval.low, self.interval.high.max(self.interval.low + 1.0));
-        let axis = Axis::around(low, high);
+        let axis = PictureAxis::around(low, high);
         let mut line = [' '; PICTURE];
         line[axis.place(low)..=axis.place(high)].fill('─');
         (line[axis.place(low)], line[axis.place(high)]) = ('├', '┤');
@@ -105,12 +107,12 @@ impl Outcome {
 }
 
 /// Which numbers the first and the last character of a picture stand for.
-struct Axis {
+struct PictureAxis {
     first: f64,
     last: f64,
 }
 
-impl Axis {
+impl PictureAxis {
     /// An axis with some space on both sides of a range.
     fn around(low: f64, high: f64) -> Self {
         let margin = 0.08 * (high - low);
@@ -138,7 +140,7 @@ pub(super) fn saw(record: &Record, size: usize) -> String {
 fn analyst_saw(record: &Record) -> String {
     if let Some(sums) = &record.sums {
         let sum = sums.first().copied().unwrap_or(0);
-        return format!("{sum} answers 1, the noise of both aggregators included");
+        return format!("{sum} answers that are 1, including the noise of both aggregators");
     }
     let counts = joined(record.counts.iter().copied().map(grouped), ", ");
     format!("{counts}: how many vehicles wrote each cell of the card")
@@ -149,7 +151,7 @@ fn honest(card: &Card) -> Result<String> {
     let owners = grouped(card.claim_owners()?);
     let besides = if card.claims.one_aggregator.is_some() { "that, and " } else { "" };
     Ok(format!(
-        "What a vehicle's truth is protected by, if these are honest:\n  \
+        "How a vehicle's truth is protected, if these are honest:\n  \
          nobody but the vehicle itself   {}\n  \
          one aggregator                  {}\n  \
          {besides}{owners} vehicles{:pad$}{} at δ = {}\n\

@@ -23,10 +23,10 @@ use crate::output::print_result;
 
 /// Run one of the two aggregators of the private write (DAP-09)
 ///
-/// It serves the tasks of cards that a desk whose key you pin has signed, and computes every parameter of a task from
-/// its card: nobody who adds tasks, a desk with the admin token included, can lower a minimum batch. Tasks come over
-/// HTTP with the admin token, or from DATA/tasks/*.json. It prints its address once it takes requests, logs to stderr,
-/// and ends in order on Ctrl-C; a hangup signal has it read its certificate again.
+/// It serves tasks whose cards were signed by a desk whose key you pin, and computes every parameter of a task from its
+/// card: nobody who adds tasks, not even a desk with the admin token, can lower a minimum batch. Tasks arrive over HTTP
+/// with the admin token, or from DATA/tasks/*.json. It prints its address once it accepts requests, logs to stderr, and
+/// shuts down cleanly on Ctrl-C; on a hangup signal it rereads its certificate.
 #[derive(Args)]
 #[command(after_help = "Examples:
   uptack aggregator --role helper --data helper-state --listen 127.0.0.1:9002 \\
@@ -36,7 +36,7 @@ use crate::output::print_result;
     --pair-secret pair.secret --smallest-batch 1000
   uptack aggregator --role helper --data helper-state --allow-tasks-without-card")]
 pub(crate) struct AggregatorArguments {
-    /// Which of the two
+    /// Which of the two to run
     #[arg(long, value_enum)]
     role: RoleArgument,
     /// The folder of its state
@@ -48,7 +48,7 @@ pub(crate) struct AggregatorArguments {
     /// Where the leader reaches the helper, in place of the address in its tasks
     #[arg(long, value_name = "URL", value_parser = address)]
     peer: Option<Url>,
-    /// A further root certificate for the helper's TLS, as PEM
+    /// An additional root certificate for the helper's TLS, as PEM
     #[arg(long)]
     peer_root: Option<PathBuf>,
     /// A web page that may fetch keys and, from a leader, upload reports: its scheme, host and port. May be given several
@@ -57,12 +57,12 @@ pub(crate) struct AggregatorArguments {
     allow_origin: Vec<Origin>,
     #[command(flatten)]
     tls: TlsArguments,
-    /// Listen elsewhere than on loopback without TLS, because something in front does it
+    /// Listen on other addresses than loopback without TLS, because a proxy in front provides it
     #[arg(long)]
     allow_plaintext: bool,
     #[command(flatten)]
     admission: AdmissionArguments,
-    /// Serve DAP tasks that no signed card defines, too; whoever may add tasks then decides their minimum batch
+    /// Also serve DAP tasks that no signed card defines; whoever may add tasks then decides their minimum batch
     #[arg(long)]
     allow_tasks_without_card: bool,
     /// A file with the token that lets you, or a desk that you give it to, add and remove tasks over HTTP
@@ -71,16 +71,17 @@ pub(crate) struct AggregatorArguments {
     /// Leader: the public keys of the enrolled owners, one per line, for cards that require enrolment
     #[arg(long)]
     credentials: Option<PathBuf>,
-    /// Take no more reports while the state is larger than this many MiB
+    /// Accept no more reports while the state is larger than this many MiB
     #[arg(long)]
     max_store: Option<u64>,
-    /// Where health and counters are shown, without TLS and to whoever can reach it
+    /// The address that serves health and counters, without TLS and to anyone who can reach it
     #[arg(long, default_value = "127.0.0.1:0")]
     operations: SocketAddr,
-    /// Connections at once
+    /// The largest number of simultaneous connections
     #[arg(long, default_value = "1024")]
     connections: usize,
-    /// Connections at once from one address; by default a quarter of all. Behind a proxy all come from one
+    /// The largest number of simultaneous connections from one address; by default a quarter of all. Behind a proxy, all
+    /// connections come from one address
     #[arg(long)]
     connections_per_address: Option<usize>,
     /// Log in more detail
@@ -90,7 +91,7 @@ pub(crate) struct AggregatorArguments {
 
 #[derive(Clone, Copy, ValueEnum)]
 enum RoleArgument {
-    /// Takes reports, drives the aggregation, answers the collector
+    /// Receives reports, drives the aggregation, answers the collector
     Leader,
     /// Holds the other half of every report
     Helper,
@@ -156,10 +157,10 @@ fn announce(aggregator: &Aggregator, role: AggregatorRole, json: bool) -> Result
 /// card in it is checked as `uptack aggregator` would check it, the task's keys are derived from the secret that you
 /// share with the other operator, and the file for your own Janus is written.
 ///
-/// Without it, a task of its own is made, which `uptack aggregator` serves with --allow-tasks-without-card alone. Give
-/// each file to its party alone: leader and helper hold keys, the collector's opens the result. The client's holds
-/// nothing secret. A MECHANISM with `+ laplace(scale=T)` has both aggregators add that noise to every batch; a Janus is
-/// told so in its own words.
+/// Without it, a new task without a card is made, which `uptack aggregator` serves only with --allow-tasks-without-card.
+/// Give each file only to its party: the leader's and the helper's hold keys, and the collector's opens the result. The
+/// client's holds nothing secret. A MECHANISM with `+ laplace(scale=T)` has both aggregators add that noise to every
+/// batch; the files for Janus say so in its own format.
 #[derive(Args)]
 #[command(after_help = "Examples:
   uptack task provision/QUERY/helper.json --for janus --out task \\
@@ -185,10 +186,10 @@ pub(crate) struct TaskArguments {
     /// The helper's address
     #[arg(long, value_name = "URL", value_parser = address, conflicts_with = "pair_secret", required_unless_present = "pair_secret")]
     helper: Option<Url>,
-    /// How long a batch's window is, such as 300s, 5m or 1h
+    /// The length of a batch's time window, such as 300s, 5m or 1h
     #[arg(long, value_parser = seconds, conflicts_with = "pair_secret", required_unless_present = "pair_secret")]
     window: Option<u64>,
-    /// Below this many reports nothing is released; a card has its own
+    /// Release nothing below this many reports; by default the card's minimum batch
     #[arg(long, value_parser = count, conflicts_with = "pair_secret")]
     minimum_batch: Option<u64>,
     /// A ballot of this many questions in one report, instead of one question
@@ -250,7 +251,7 @@ fn from_definition(arguments: &TaskArguments) -> Result<WrittenTask> {
     let task = arguments.resolved()?;
     let (software, name, key) = arguments.pair.part(task.role);
     if software != Software::Janus {
-        return Err(Failure::request(format!("there is nothing to write for a {} of Uptack", task.role))
+        return Err(Failure::request(format!("there is nothing to write for an Uptack {}", task.role))
             .with_hint("put the desk's file into DATA/tasks of `uptack aggregator`, or give --for janus"));
     }
     refuse_existing(&arguments.out)?;
@@ -292,7 +293,7 @@ impl TaskArguments {
     fn minimum_batch(&self, card: Option<&Card>) -> Result<u64> {
         match (self.minimum_batch, card.map(|card| card.minimum_batch)) {
             (Some(asked), Some(claimed)) if asked < claimed => {
-                Err(Failure::request(format!("the card's claims hold from {claimed} reports on"))
+                Err(Failure::request(format!("the card's claims hold only for {claimed} reports or more"))
                     .with_hint("give a minimum batch that is no smaller, or leave it out"))
             }
             (Some(minimum), _) | (None, Some(minimum)) => Ok(minimum),
@@ -317,14 +318,14 @@ fn refuse_existing(folder: &Path) -> Result<()> {
     let taken =
         ["collector.json", "leader.json", "leader.yaml", "helper.yaml"].iter().find(|name| folder.join(name).exists());
     taken.map_or(Ok(()), |name| {
-        Err(Failure::request(format!("{}: there is a task already", folder.join(name).display()))
-            .with_hint("give another folder; its keys would be lost"))
+        Err(Failure::request(format!("{}: a task already exists here", folder.join(name).display()))
+            .with_hint("give another folder; the keys of the existing task would be lost"))
     })
 }
 
 /// Draw the secret that the two aggregators of a pair share
 ///
-/// One operator draws it and gives a copy to the other over a channel that nobody else reads. Both start their
+/// One operator draws it and gives a copy to the other over a channel that nobody else can read. Both start their
 /// aggregators with it; the keys of every task are derived from it, and no desk ever holds them.
 #[derive(Args)]
 #[command(after_help = "Examples:
@@ -332,11 +333,11 @@ fn refuse_existing(folder: &Path) -> Result<()> {
   uptack aggregator --role leader --data leader-state \\
     --pair-secret pair.secret --desk-key ed25519:…")]
 pub(crate) struct PairSecretArguments {
-    /// The file to write, which must not be there yet
+    /// The file to write; it must not exist yet
     file: PathBuf,
 }
 
 pub(crate) fn run_pair_secret(PairSecretArguments { file }: &PairSecretArguments, json: bool) -> Result<()> {
-    PairSecret::create(file).with_hint("give another file; tasks may depend on the one that is there")?;
+    PairSecret::create(file).with_hint("give another file; tasks may depend on the existing one")?;
     print_result(json, &json!({"file": file}), || format!("{}\n", file.display()))
 }

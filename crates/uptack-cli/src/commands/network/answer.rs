@@ -1,4 +1,4 @@
-//! `uptack answer` and `uptack ledger`: one owner, and what answering as any number of owners takes.
+//! `uptack answer` and `uptack ledger`: one owner; and answering as any number of owners, which `uptack fleet` shares.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -31,9 +31,9 @@ use crate::progress::{ProgressLine, say};
 
 /// Answer the open queries of a desk as one owner
 ///
-/// Every card is verified here before a coin is tossed: its signature, each of its claims, and the policy's limits.
-/// Whoever accepts sends exactly one report of a fixed size, whatever the truth. Questions for people are asked in the
-/// terminal, or answered by --truth.
+/// Every card is verified here before any coin is flipped: its signature, each of its claims, and the policy's limits.
+/// An owner who accepts sends exactly one report of a fixed size, whatever the truth is. Questions for people are asked
+/// in the terminal, or answered by --truth.
 #[derive(Args)]
 #[command(after_help = "Examples:
   uptack answer --desk http://127.0.0.1:8470/ --policy policy.toml \\
@@ -45,19 +45,18 @@ use crate::progress::{ProgressLine, say};
 pub(crate) struct AnswerArguments {
     #[command(flatten)]
     owner: OwnerArguments,
-    /// What the owner knows of itself: a JSON object, read here and sent nowhere; without it only questions for people are
-    /// answered
+    /// The owner's attributes: a JSON object, read here and never sent; without it, only questions for people are answered
     #[arg(long)]
     attributes: Option<PathBuf>,
-    /// What the person answers, where a card asks the person; others on this machine may see it among the running programs,
-    /// and in the terminal they do not
+    /// The person's answer, if a card asks the person; other users of this machine may see it in the list of processes, but
+    /// not if it is typed in the terminal
     #[arg(long, value_enum)]
     truth: Option<TruthArgument>,
-    /// Answer this query alone
+    /// Answer only this query
     // A query's name may begin with a hyphen.
     #[arg(long, allow_hyphen_values = true)]
     query: Option<String>,
-    /// A file with the owner's secret as `uptack enrol` writes it, where enrolment is required
+    /// A file with the owner's secret as `uptack enrol` writes it, if enrolment is required
     #[arg(long)]
     credential: Option<PathBuf>,
 }
@@ -107,7 +106,9 @@ fn check_arrived(outcomes: &[Outcome]) -> Result<()> {
     if lost == 0 {
         return Ok(());
     }
-    Err(Failure::environment(format!("{lost} of the reports did not arrive; what they cost stays spent")))
+    Err(Failure::environment(format!(
+        "{lost} of the reports did not arrive; their cost still counts against the budget"
+    )))
 }
 
 /// What the person answers to each question: by the option, which can mean only one question, or in the terminal.
@@ -130,7 +131,7 @@ fn ask_in_terminal(question: &Accepted) -> uptack_owner::Result<Option<Truth>> {
     let Asked::Person(text) = &question.asked else { return Ok(None) };
     let claims = &question.opened.card.claims;
     say(&format!(
-        "{}\nWhat you answer is hidden with ε = {} if one aggregator is honest, and {} if nobody is.\n",
+        "{}\nYour answer is protected with ε = {} if one aggregator is honest, and with ε = {} if nobody is.\n",
         without_controls(text),
         readable_up(claims.whole_one_aggregator()),
         readable_up(claims.whole_linked())
@@ -147,7 +148,7 @@ fn without_controls(text: &str) -> String {
 /// Asks until there is a yes, a no or an empty line, which answers nothing.
 fn read_answer() -> io::Result<Option<bool>> {
     loop {
-        say("yes or no? (an empty line answers nothing) ");
+        say("yes or no? (press Enter to skip) ");
         let mut line = String::new();
         io::stdin().read_line(&mut line)?;
         match line.trim().to_lowercase().as_str() {
@@ -176,25 +177,25 @@ fn outcome_row(outcome: &Outcome) -> [String; 3] {
     [outcome.query.clone(), outcome.status.word().to_owned(), outcome.reason.clone().unwrap_or_default()]
 }
 
-/// Where to ask, what to allow, where to keep the ledger
+/// The desk, the policy and the ledger of owners
 #[derive(Args)]
 pub(crate) struct OwnerArguments {
     /// The address of the desk
     #[arg(long, value_name = "URL", value_parser = address)]
     desk: Url,
-    /// What the owner allows, as TOML
+    /// The owner's policy, as TOML
     #[arg(long)]
     policy: PathBuf,
     /// The folder of the ledger
     #[arg(long)]
     data: PathBuf,
-    /// Send within this long after the fixed delay of a few seconds; by default at any moment while the query is open
+    /// Send within this time after the fixed delay of a few seconds; by default at any moment while the query is open
     #[arg(long, value_parser = seconds)]
     within: Option<u64>,
-    /// Keep asking the desk, this often, until Ctrl-C
+    /// Keep asking the desk at this interval, until Ctrl-C
     #[arg(long, value_parser = seconds)]
     every: Option<u64>,
-    /// A further root certificate for TLS, as PEM
+    /// An additional root certificate for TLS, as PEM
     #[arg(long)]
     root: Option<PathBuf>,
     /// Log to this file, or to stderr with --log alone
@@ -286,7 +287,7 @@ pub(crate) fn conclude(outcomes: &[Outcome]) -> Result<()> {
     Err(Failure::request(format!("nobody answered, and nothing was spent: {reason}")))
 }
 
-/// Show what an owner answered, and what is left of the budget
+/// Show which queries an owner answered, and how much of the budget is spent
 ///
 /// The ledger holds neither truths nor answers.
 #[derive(Args)]
@@ -314,7 +315,7 @@ pub(crate) fn run_ledger(arguments: &LedgerArguments, json: bool) -> Result<()> 
 /// Opens a ledger that exists.
 fn open_ledger(folder: &Path) -> Result<Ledger> {
     if !folder.join("ledger.sqlite3").exists() {
-        return Err(Failure::request(format!("{}: no ledger is there", folder.display()))
+        return Err(Failure::request(format!("{}: there is no ledger in this folder", folder.display()))
             .with_hint("`uptack answer --data` makes one"));
     }
     Ok(Ledger::open(folder)?)

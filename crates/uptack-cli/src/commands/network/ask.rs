@@ -25,7 +25,7 @@ use crate::progress::watched;
 
 /// Ask a crowd: plan the query, have the desk sign its card and open it
 ///
-/// The guarantees are for everything that the card asks, a ballot's questions and a series' repetitions together. A
+/// The guarantees cover everything that the card asks: all questions of a ballot and all windows of a series together. A
 /// query closes at the time asked for or a little later, because windows begin at multiples of their length. Unless
 /// --noise or --trust says otherwise, the aggregators add noise so that one honest aggregator is enough.
 #[derive(Args)]
@@ -49,7 +49,7 @@ pub(crate) struct Arguments {
     /// The question in words
     #[arg(long)]
     question: String,
-    /// What a yes is, as a CEL expression over an owner's attributes
+    /// What counts as yes: a CEL expression over an owner's attributes
     #[arg(long = "where", required_unless_present_any = ["each", "people"])]
     predicate: Option<String>,
     /// Ask people: the truth is what a person answers to the question, in a terminal or on a web page
@@ -58,7 +58,7 @@ pub(crate) struct Arguments {
     /// Print a link to this page, on which people can answer; it must not be served by the desk
     #[arg(long, value_name = "URL", value_parser = address, requires = "people")]
     page: Option<Url>,
-    /// A ballot: one question for each value of this attribute, for owners of whom --where is true
+    /// A ballot: one question for each value of this attribute, for owners for whom --where is true
     #[arg(long, requires = "values")]
     each: Option<String>,
     /// The values: a,b,c, or a file with one per line
@@ -85,22 +85,22 @@ pub(crate) struct Arguments {
     delta: f64,
     #[command(flatten)]
     trust: TrustArguments,
-    /// The share of owners who are counted on to toss their coins
+    /// The share of owners assumed to flip their coins as they should
     #[arg(long, default_value = "1", value_parser = fraction)]
     honest: Fraction,
-    /// Below this many answers nothing is released; by default all owners
+    /// Release nothing below this many answers; by default all owners
     #[arg(long, value_parser = count)]
     minimum_batch: Option<u64>,
-    /// How long the query takes answers, such as 90s, 10m, 2h or 1d
+    /// How long the query accepts answers, such as 90s, 10m, 2h or 1d
     #[arg(long, value_parser = seconds, required_unless_present = "every", conflicts_with = "every")]
     closes: Option<u64>,
-    /// A series: how long each of its windows is
+    /// For a series: the length of each window
     #[arg(long, value_parser = seconds, requires = "times")]
     every: Option<u64>,
-    /// A series: how many windows
+    /// For a series: the number of windows
     #[arg(long, value_parser = count, requires = "every")]
     times: Option<u64>,
-    /// Write the card as it was signed, as TOML or JSON by its ending
+    /// Write the signed card to this file, as TOML or JSON by its extension
     #[arg(long)]
     out: Option<PathBuf>,
 }
@@ -125,7 +125,7 @@ async fn why_it_waits(client: &Client, query: &str) -> Result<Option<Failure>> {
     let reason = status.reason.filter(|_| status.state == "opening");
     Ok(reason.map(|reason| {
         Failure::environment(format!("the query is not open yet: {reason}"))
-            .with_hint(format!("the desk tries again until the query closes; `uptack cancel {query}` takes it back"))
+            .with_hint(format!("the desk tries again until the query closes; `uptack cancel {query}` cancels it"))
     }))
 }
 
@@ -146,14 +146,14 @@ impl Arguments {
         };
         let name = if self.closes.is_some() { "--closes" } else { "--every" };
         Err(Failure::request(format!("{name}: within {short} s no owner could answer"))
-            .with_hint(format!("the shortest window is {LEAST_WINDOW}s; reports are held back for some seconds")))
+            .with_hint(format!("the shortest window is {LEAST_WINDOW}s, because reports are delayed by a few seconds")))
     }
 
     /// Predicates are parsed as owners will parse them: nothing is asked that owners would refuse.
     fn question(&self) -> Result<Question> {
         if self.question.trim().is_empty() {
             return Err(Failure::request("--question: it is empty")
-                .with_hint("say in words what owners are asked; it stands on the card that owners see"));
+                .with_hint("say in words what owners are asked; owners see it on the card"));
         }
         if self.people {
             return Ok(Question::of_people());
@@ -173,7 +173,10 @@ impl Arguments {
         let values: Vec<String> =
             text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect();
         match values.len() {
-            0 => Err(Failure::request("--values: there are none").with_hint("give a,b,c, or a file with one per line")),
+            0 => {
+                Err(Failure::request("--values: the list is empty")
+                    .with_hint("give a,b,c, or a file with one per line"))
+            }
             _ => Ok(values),
         }
     }
@@ -226,7 +229,7 @@ impl Arguments {
     /// How many queries can differ for one owner.
     fn queries(&self, question: &Question) -> Result<u64> {
         let queries = question.counted_queries(self.times.unwrap_or(1))?;
-        queries.ok_or_else(|| Failure::request("a series has at least one window, and an end"))
+        queries.ok_or_else(|| Failure::request("a series needs at least one window, and must end"))
     }
 
     /// The link to the page on which people can answer, if there is one.
@@ -293,7 +296,7 @@ fn check_page(page: &Url, desk: &Url) -> Result<()> {
         return Ok(());
     }
     Err(Failure::request("--page: a page that the desk serves cannot check what the desk says")
-        .with_hint("serve the page from another place; `docs/person.md` says how"))
+        .with_hint("serve the page from another origin; `docs/person.md` says how"))
 }
 
 /// The link for one query. If enrolment is required it ends in `&credential=`, to which a person's secret is appended.

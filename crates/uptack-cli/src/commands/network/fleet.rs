@@ -34,10 +34,10 @@ pub(crate) struct FleetArguments {
     owners: PathBuf,
     #[command(flatten)]
     owner: OwnerArguments,
-    /// A CSV `owner,secret` as `uptack enrol` writes it, where enrolment is required
+    /// A CSV `owner,secret` as `uptack enrol` writes it, if enrolment is required
     #[arg(long)]
     credentials: Option<PathBuf>,
-    /// The column, of type bool, that says what each owner answers where a card asks the person
+    /// The column, of type bool, with each owner's answer if a card asks the person
     #[arg(long, value_name = "COLUMN")]
     truth: Option<String>,
 }
@@ -119,10 +119,10 @@ impl Summary {
 pub(crate) struct EnrolArguments {
     /// A CSV with a column `owner`
     owners: PathBuf,
-    /// Where the secrets go: a CSV `owner,secret`, for the owners
+    /// Write the secrets to this file: a CSV `owner,secret`, for the owners
     #[arg(long)]
     credentials: PathBuf,
-    /// Where the public keys go, for the leader
+    /// Write the public keys to this file, for the leader
     #[arg(long)]
     keys: PathBuf,
 }

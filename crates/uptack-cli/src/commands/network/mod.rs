@@ -1,4 +1,4 @@
-//! The commands of the private write: servers, analysts and owners. They share what stands here.
+//! The commands of the private write: servers, analysts and owners. Arguments and connections that they share are here.
 
 pub(super) mod aggregator;
 pub(super) mod answer;
@@ -31,10 +31,10 @@ pub(crate) struct DeskArguments {
     /// The desk's address
     #[arg(long, value_name = "URL", value_parser = address)]
     desk: Url,
-    /// The file with your token as an analyst
+    /// The file with your analyst token
     #[arg(long)]
     token: PathBuf,
-    /// A further root certificate for the desk's TLS, as PEM
+    /// An additional root certificate for the desk's TLS, as PEM
     #[arg(long)]
     root: Option<PathBuf>,
 }
@@ -100,7 +100,7 @@ pub(crate) struct AdmissionArguments {
     /// The file with the secret that leader and helper share, as `uptack pair-secret` writes it
     #[arg(long, value_name = "FILE")]
     pair_secret: Option<PathBuf>,
-    /// Serve no task that would release batches of fewer reports, whatever its card says
+    /// Refuse tasks that would release batches of fewer reports, whatever their cards say
     #[arg(long, value_name = "N", value_parser = count, default_value = "1")]
     smallest_batch: u64,
 }

@@ -17,7 +17,7 @@ use crate::progress::span;
 
 /// List your queries: state, reports so far, time left, and the estimates of those whose results you have fetched
 ///
-/// An administrator sees everybody's. A result that nobody fetched yet stays where it is: `uptack result` fetches it.
+/// An administrator sees everybody's. Results that nobody has fetched yet are not fetched; `uptack result` does that.
 #[derive(Args)]
 #[command(after_help = "Examples:
   uptack queries --desk http://127.0.0.1:8080 --token desk/tokens/analyst
@@ -33,11 +33,11 @@ const CONFIDENCE: f64 = 0.95;
 /// A query with its estimate, if its result was fetched; a ballot has one for each of its questions.
 struct Listed {
     overview: Overview,
-    estimates: Vec<Estimated>,
+    estimates: Vec<QuestionEstimate>,
     is_ballot: bool,
 }
 
-struct Estimated {
+struct QuestionEstimate {
     name: Option<String>,
     estimate: f64,
     interval: [f64; 2],
@@ -52,7 +52,7 @@ pub(crate) fn run_queries(arguments: &QueriesArguments, json: bool) -> Result<()
 
 fn describe(queries: &[Listed]) -> String {
     if queries.is_empty() {
-        return "You asked nothing yet.\n".to_owned();
+        return "You have not asked anything yet.\n".to_owned();
     }
     let now = Clock::system().now();
     let rows = queries.iter().map(|query| query.cells(now));
@@ -68,17 +68,18 @@ async fn list(client: &Client) -> Result<Vec<Listed>> {
 }
 
 /// The estimate of each question of a record, and whether it is the record of a ballot.
-fn estimates(record: &str) -> Result<(Vec<Estimated>, bool)> {
+fn estimates(record: &str) -> Result<(Vec<QuestionEstimate>, bool)> {
     let (record, opened) = Record::read(record)?;
     let estimator = Estimator::new(&opened.card.checked_channel()?)?;
     let observed = record.observed(&estimator)?;
     // All intervals of a ballot hold at once, as in its result.
     let confidence = shared_confidence(&observed, Confidence::new(CONFIDENCE)?)?;
-    let estimates = observed.into_iter().map(|question| Estimated::new(question, &estimator, confidence)).collect();
+    let estimates =
+        observed.into_iter().map(|question| QuestionEstimate::new(question, &estimator, confidence)).collect();
     Ok((estimates, matches!(opened.card.asked(), CardQuestion::Ballot(_))))
 }
 
-impl Estimated {
+impl QuestionEstimate {
     fn new(Observed { name, observation }: Observed, estimator: &Estimator, confidence: Confidence) -> Self {
         let interval = estimator.interval(&observation, confidence, IntervalKind::Auto);
         let estimate = estimator.estimate_observed(&observation).estimate;
@@ -115,7 +116,7 @@ impl Listed {
             "estimate": one.map(|one| one.estimate), "interval": one.map(|one| one.interval),
         });
         if self.is_ballot {
-            document["estimates"] = self.estimates.iter().map(Estimated::json).collect();
+            document["estimates"] = self.estimates.iter().map(QuestionEstimate::json).collect();
         }
         document
     }
@@ -164,7 +165,7 @@ fn seconds(moment: &str) -> u64 {
 
 /// Cancel a query: nothing is released, and its reports are deleted
 ///
-/// What owners spent of their budgets stays spent.
+/// Budget that owners have already spent on it is not returned.
 #[derive(Args)]
 #[command(after_help = "Examples:
   uptack cancel QUERY --desk http://127.0.0.1:8080 --token desk/tokens/analyst")]

@@ -27,9 +27,9 @@ use crate::progress::watched_steps;
 
 /// Get the result of a query, with its interval and what each claim rests on
 ///
-/// The desk gives a record, and everything else is computed from it here: the card's name, signature and claims are
-/// checked, the estimate and its interval are made from the sums. --out keeps the record together with them, so that
-/// anyone can compute all of it again with `uptack verify`.
+/// The desk returns a record, and everything else is computed from it here: the card's name, signature and claims are
+/// checked, and the estimate and its interval are computed from the sums. --out saves the record with its estimates, so
+/// that anyone can recompute everything with `uptack verify`.
 #[derive(Args)]
 #[command(
     after_help = "Examples:
@@ -38,7 +38,7 @@ use crate::progress::watched_steps;
   uptack result QUERY --desk http://127.0.0.1:8080 --token desk/tokens/analyst \\
     --confidence 99% --out record.json",
     mut_arg("confidence", |argument| argument.help(
-        "With which probability the interval holds the truth; of a ballot, all intervals together"
+        "The probability that the interval contains the truth; for a ballot, that all intervals do"
     ))
 )]
 pub(crate) struct ResultArguments {
@@ -61,7 +61,7 @@ pub(crate) struct ResultArguments {
 /// How long a waiting command pauses between two requests, unless the desk asks for a longer pause.
 const LOOK: Duration = Duration::from_millis(500);
 const LONGEST_LOOK: Duration = Duration::from_secs(60);
-/// What errors name as the place of a fault.
+/// The place that errors name.
 const PLACE: &str = "the desk's record";
 /// There is no result yet.
 const NOT_YET: u16 = 409;
@@ -70,7 +70,7 @@ pub(crate) fn run_result(arguments: &ResultArguments, json: bool) -> Result<()> 
     arguments.out.as_deref().map_or(Ok(()), check_writable)?;
     let client = arguments.desk.client()?;
     let text = block_on(fetch(&client, &arguments.query, arguments.wait))?;
-    let released = Released::read(&text, &arguments.query)?;
+    let released = CheckedRecord::read(&text, &arguments.query)?;
     if let Some(path) = &arguments.out {
         released.write(path, arguments.intervals)?;
     }
@@ -96,7 +96,7 @@ pub(crate) async fn fetch(client: &Client, query: &str, wait: bool) -> Result<St
 }
 
 impl ResultArguments {
-    fn single(&self, json: bool, released: &Released) -> Result<()> {
+    fn single(&self, json: bool, released: &CheckedRecord) -> Result<()> {
         let solved = released.solve(self.intervals)?;
         let (mechanism, confidence) = (released.card.mechanism.to_string(), self.intervals.confidence);
         let document = serde_json::to_value(solved.document(mechanism.clone(), confidence)).expect("plain data");
@@ -105,7 +105,7 @@ impl ResultArguments {
         })
     }
 
-    fn ballot(&self, json: bool, released: &Released) -> Result<()> {
+    fn ballot(&self, json: bool, released: &CheckedRecord) -> Result<()> {
         let questions = released.questions(self.intervals)?;
         let level = self.intervals.confidence.level();
         let document = released.with_record(released.ballot_json(&questions, level));
@@ -113,20 +113,20 @@ impl ResultArguments {
     }
 }
 
-/// What the desk gave, checked.
-struct Released {
+/// The desk's record, checked.
+struct CheckedRecord {
     record: Record,
     card: Card,
     channel: Channel,
     trust: Vec<Trust>,
 }
 
-impl Released {
+impl CheckedRecord {
     /// Checks the record of a query: its name, and the signature and claims of its card.
     fn read(text: &str, query: &str) -> Result<Self> {
         let (record, opened) = Record::read(text).at(PLACE)?;
         if record.query != query {
-            return Err(Failure::environment("the desk answers with the record of another query"));
+            return Err(Failure::environment("the desk returned the record of another query"));
         }
         let card = opened.card;
         card.verify(WorkLimit::default()).at("the desk's card")?;
@@ -238,22 +238,22 @@ pub(super) fn trust_words(trust: &[Trust]) -> String {
 ///
 /// Takes a query card (TOML or JSON), a signed card, or the record that `uptack result --out` wrote, and needs no desk
 /// and no network. The query's name, the signature, the mechanism's integers, every claim, the predicted error, the
-/// tallies and the estimates are computed again. Numbers have to be equal to the last digit; a claim may be rounded up.
-/// Exits with 1 if anything is off, and says what.
+/// tallies and the estimates are recomputed. Numbers must agree to the last digit; a claim may be rounded up. Exits with
+/// 1 and names what differs, if anything does.
 #[derive(Args)]
 #[command(after_help = "Examples:
   uptack verify card.toml
   uptack verify record.json --json
   uptack verify record.json --desk-key ed25519:…
 
-The sums themselves are the desk's word: nobody else saw them. SECURITY.md says who stands behind them.")]
+The sums themselves cannot be recomputed: only the desk saw them. SECURITY.md says who vouches for them.")]
 pub(crate) struct VerifyArguments {
     /// The card or record
     file: PathBuf,
     /// The key that must have signed the card; by default the key that the card names, which proves less
     #[arg(long, value_name = "KEY")]
     desk_key: Option<PublicKey>,
-    /// Accept claims that are sound but larger than they need to be
+    /// Accept claims that are sound but larger than necessary
     #[arg(long)]
     allow_wider: bool,
     /// How much work each claim may take, as a multiple of the default (a few seconds)
@@ -261,14 +261,14 @@ pub(crate) struct VerifyArguments {
     work: u64,
 }
 
-/// What is longer is cut off in the table, not in JSON.
+/// Longer texts are cut off in the table, but not in JSON.
 const LONGEST_SHOWN: usize = 100;
 
 pub(crate) fn run_verify(arguments: &VerifyArguments, json: bool) -> Result<()> {
     let document = arguments.read()?;
     let checks = arguments.verify(&document).at(arguments.file.display())?;
     let holds = |check: &Check| check_holds(check, arguments.allow_wider);
-    // What a false claim would rest on is of no interest.
+    // If a check fails, it does not matter whom the claims rest on.
     let trust = if checks.iter().all(holds) { trust(&document) } else { Vec::new() };
     let verification = verification_json(document.name(), &checks, &trust, arguments.allow_wider);
     print_result(json, &verification, || describe_checks(&document, &checks, &trust))?;
@@ -310,9 +310,9 @@ fn conclude(checks: &[Check], holds: impl Fn(&Check) -> bool) -> Result<()> {
 
 fn advice(failed: &[&Check]) -> &'static str {
     if failed.iter().all(|check| check.verdict == Verdict::Wider) {
-        "these claims are sound but not what was computed here; --allow-wider accepts them"
+        "these claims are sound but larger than computed here; --allow-wider accepts them"
     } else {
-        "do not rely on this document: it does not state what follows from it"
+        "do not rely on this document: what it states does not follow from it"
     }
 }
 

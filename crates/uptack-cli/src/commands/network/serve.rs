@@ -17,11 +17,11 @@ use crate::arguments::{address, origin};
 use crate::failure::{Failure, Result};
 use crate::output::print_result;
 
-/// Run a desk, which opens and collects queries; both aggregators run in its process unless they are elsewhere
+/// Run a desk, which opens and collects queries; both aggregators run in its process unless they run elsewhere
 ///
-/// With both aggregators in one process whoever runs it can see every answer, and the cards say so. It prints its
-/// address, its key and a link that signs a browser in once it takes requests, logs to stderr, and ends in order on Ctrl-C; a hangup signal has it read
-/// its certificate again. Addresses stay the same from run to run.
+/// With both aggregators in one process, whoever runs it can see every answer, and the cards say so. Once it accepts
+/// requests, it prints its address, its key and a link for signing in with a browser. It logs to stderr and shuts down
+/// cleanly on Ctrl-C; on a hangup signal it rereads its certificate. Addresses stay the same from run to run.
 #[derive(Args)]
 #[command(after_help = "Examples:
   uptack serve --data desk
@@ -40,10 +40,10 @@ pub(crate) struct ServeArguments {
     /// Where to listen; by default as in the last run, or on a free port of this machine
     #[arg(long)]
     listen: Option<SocketAddr>,
-    /// The leader's address, where it runs elsewhere
+    /// The leader's address, if it runs elsewhere
     #[arg(long, value_name = "URL", value_parser = address, requires = "helper")]
     leader: Option<Url>,
-    /// The helper's address, where it runs elsewhere
+    /// The helper's address, if it runs elsewhere
     #[arg(long, value_name = "URL", value_parser = address, requires = "leader")]
     helper: Option<Url>,
     /// A file with the token that lets the desk ask the leader to serve its cards; without it, files are written for
@@ -53,7 +53,7 @@ pub(crate) struct ServeArguments {
     /// A file with the token that lets the desk ask the helper to serve its cards
     #[arg(long, requires = "helper")]
     helper_admin: Option<PathBuf>,
-    /// Leader and helper are in one hand; the cards then say so
+    /// One operator runs both leader and helper; the cards then say so
     #[arg(long, requires = "leader")]
     one_operator: bool,
     /// Where the leader in this process listens
@@ -62,10 +62,10 @@ pub(crate) struct ServeArguments {
     /// Where the helper in this process listens
     #[arg(long, conflicts_with = "leader")]
     helper_listen: Option<SocketAddr>,
-    /// The address that owners reach the leader in this process by, where that differs
+    /// The address at which owners reach the leader in this process, if it differs
     #[arg(long, value_name = "URL", value_parser = address, conflicts_with = "leader")]
     leader_url: Option<Url>,
-    /// The address that owners reach the helper in this process by, where that differs
+    /// The address at which owners reach the helper in this process, if it differs
     #[arg(long, value_name = "URL", value_parser = address, conflicts_with = "leader")]
     helper_url: Option<Url>,
     /// Only enrolled owners may answer, each once: those whose keys are in DATA/credentials, or in the list of a leader
@@ -78,23 +78,24 @@ pub(crate) struct ServeArguments {
     allow_origin: Vec<Origin>,
     #[command(flatten)]
     tls: TlsArguments,
-    /// A further root certificate for the aggregators' TLS, as PEM
+    /// An additional root certificate for the aggregators' TLS, as PEM
     #[arg(long)]
     root: Option<PathBuf>,
-    /// Listen elsewhere than on loopback without TLS, because something in front does it
+    /// Listen on other addresses than loopback without TLS, because a proxy in front provides it
     #[arg(long)]
     allow_plaintext: bool,
-    /// Where health and counters are shown, without TLS and to whoever can reach it; by default as in the last run, or on
+    /// The address that serves health and counters, without TLS and to anyone who can reach it; by default as in the last run, or on
     /// a free port of this machine
     #[arg(long)]
     operations: Option<SocketAddr>,
-    /// Connections at once
+    /// The largest number of simultaneous connections
     #[arg(long, default_value = "4096")]
     connections: usize,
-    /// Connections at once from one address; by default a quarter of all. Behind a proxy all come from one
+    /// The largest number of simultaneous connections from one address; by default a quarter of all. Behind a proxy, all
+    /// connections come from one address
     #[arg(long)]
     connections_per_address: Option<usize>,
-    /// Queries that may be open or waiting to be, at once
+    /// The largest number of queries that are open or waiting to open at the same time
     #[arg(long, default_value = "10000")]
     queries: usize,
     /// Log in more detail
@@ -186,9 +187,9 @@ fn describe(desk: &Desk, sign_in: Option<&Url>) -> String {
 
 /// Copy the state of a desk or an aggregator, even while it runs
 ///
-/// The copy is consistent, checked, and for your account alone: it holds keys and tokens. A server is started with it by
-/// naming it as --data. What a restored server has forgotten, and what that breaks, is in SECURITY.md. An owner's ledger
-/// is not copied: restored, it would have forgotten what was spent.
+/// The copy is consistent, checked, and readable by your account only: it holds keys and tokens. To start a server from
+/// it, name it as --data. SECURITY.md says what a restored server has forgotten, and what that breaks. An owner's ledger
+/// is not copied: a restored one would have forgotten what was spent.
 #[derive(Args)]
 #[command(after_help = "Examples:
   uptack backup desk desk-backup
@@ -196,7 +197,7 @@ fn describe(desk: &Desk, sign_in: Option<&Url>) -> String {
 pub(crate) struct BackupArguments {
     /// The folder of the state, as given to `uptack serve` or `uptack aggregator` with --data
     data: PathBuf,
-    /// The folder to make; it must not exist
+    /// The folder to create; it must not exist yet
     out: PathBuf,
 }
 
@@ -229,6 +230,6 @@ fn not_copied(data: &Path) -> Failure {
         ))
         .with_hint("a lost ledger is replaced by a new one with a smaller budget");
     }
-    Failure::request(format!("{place}: there is no state of a desk or an aggregator in it"))
+    Failure::request(format!("{place}: it holds no state of a desk or an aggregator"))
         .with_hint("name the folder that the server was given with --data")
 }
