@@ -1,7 +1,14 @@
 //! A leader or a helper: DAP-09 over HTTP, state in SQLite.
 //!
-//! [`Aggregator::start`] runs one inside this process; [`run`] is that plus waiting for the signal
-//! to stop, which is all that a command line needs.
+//! [`Aggregator::start`] runs one inside this process; [`run`] also waits for the signal to stop, which is all that a
+//! command line needs.
+//!
+//! The parts, in the order in which they rest on one another:
+//!
+//! - `store/`: everything that is durable, and the only SQL. `tasks/`: definitions, admission, keys and secrets.
+//! - `state`: what the parts below share. `peer`: the leader's calls to the helper.
+//! - `reports`: checks and uploads. `aggregation/`: jobs at the leader and at the helper. `collection/`: batches.
+//! - `maintenance`: regular work. `http`: the interface. `pair`: both roles in one process.
 
 mod aggregation;
 mod collection;

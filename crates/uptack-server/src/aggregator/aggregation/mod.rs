@@ -24,7 +24,7 @@ use crate::{
     error::Result,
 };
 use leader::{JobError, PreparedJob};
-use refusals::Attempt;
+use refusals::JobAttempt;
 
 /// Runs a task until it is removed or the aggregator stops.
 pub(crate) async fn drive(shared: Arc<AggregatorState>, task: Arc<ServedTask>) {
@@ -128,11 +128,11 @@ impl Round {
         turn.or_else(|| self.fresh.pop())
     }
 
-    fn note(&mut self, attempt: Attempt) {
+    fn note(&mut self, attempt: JobAttempt) {
         match attempt {
-            Attempt::Done => self.worked = true,
-            Attempt::Refused => self.delayed = true,
-            Attempt::Failed => self.failures += 1,
+            JobAttempt::Done => self.worked = true,
+            JobAttempt::Refused => self.delayed = true,
+            JobAttempt::Failed => self.failures += 1,
         }
     }
 
@@ -161,7 +161,7 @@ async fn next_job(shared: &AggregatorState, task: &Arc<ServedTask>, round: &mut 
     Ok(new.or_else(|| round.failed.pop()))
 }
 
-async fn run_job(shared: &Arc<AggregatorState>, task: &Arc<ServedTask>, job: Job) -> Result<Attempt> {
+async fn run_job(shared: &Arc<AggregatorState>, task: &Arc<ServedTask>, job: Job) -> Result<JobAttempt> {
     match leader::prepare(shared, task, job).await {
         Ok(prepared) => settle_job(shared, task, job, prepared).await,
         Err(JobError::Delayed(error)) => Err(error),
@@ -175,7 +175,7 @@ async fn settle_job(
     task: &Arc<ServedTask>,
     job: Job,
     prepared: PreparedJob,
-) -> Result<Attempt> {
+) -> Result<JobAttempt> {
     let early = prepared.early();
     leader::settle(shared, task, job, prepared).await?;
     task.failures.forget(&job.id);
@@ -184,5 +184,5 @@ async fn settle_job(
         tokio::time::sleep(EARLY_WAIT).await;
         task.wake.notify_one();
     }
-    Ok(Attempt::Done)
+    Ok(JobAttempt::Done)
 }

@@ -23,7 +23,7 @@ use crate::{
 
 /// How an attempt at a job ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Attempt {
+pub(super) enum JobAttempt {
     /// The helper refused it; the job is tried again as it is.
     Refused,
     /// It is tried again as well, but nothing shows that the helper is reachable.
@@ -39,27 +39,32 @@ pub(super) async fn note_failure(
     job: Job,
     scope: Scope,
     reason: &str,
-) -> Result<Attempt> {
+) -> Result<JobAttempt> {
     if task.failures.note_failure(job.id, scope) {
         return note(shared, task, job, reason).await;
     }
     shared.metrics.add(AggregatorCounter::PeerFailures, "aggregation-job", 1);
     tracing::warn!(task = %task.id(), reason, "aggregation is delayed: the helper does not answer");
-    Ok(Attempt::Failed)
+    Ok(JobAttempt::Failed)
 }
 
 /// Notes one refusal, durably: a restart does not start the count again.
-pub(super) async fn note(shared: &AggregatorState, task: &Arc<ServedTask>, job: Job, reason: &str) -> Result<Attempt> {
+pub(super) async fn note(
+    shared: &AggregatorState,
+    task: &Arc<ServedTask>,
+    job: Job,
+    reason: &str,
+) -> Result<JobAttempt> {
     shared.metrics.add(AggregatorCounter::PeerFailures, "aggregation-job", 1);
     let limit = shared.config.job_attempts.max(1);
     let refused = shared.change(task, move |stored, task| count_or_give_up(stored, task, &job, limit)).await?;
     refused.log(task, reason);
     refused.count(&shared.metrics);
     if let RefusedJob::Counted(_) = refused {
-        return Ok(Attempt::Refused);
+        return Ok(JobAttempt::Refused);
     }
     task.failures.forget(&job.id);
-    Ok(Attempt::Done)
+    Ok(JobAttempt::Done)
 }
 
 /// A job after one more refusal.

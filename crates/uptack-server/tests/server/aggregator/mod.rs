@@ -1,9 +1,6 @@
 //! The network as a whole: processes, peers, faults.
 
-mod ballots;
-mod certificates;
 mod cheats;
-mod clocks;
 mod collection;
 mod corpus;
 mod dishonest_credentials;
@@ -14,6 +11,5 @@ mod faults;
 mod interop;
 mod kills;
 mod noise;
-mod noise_kills;
 mod operation;
 mod support;
