@@ -73,7 +73,7 @@ impl Card {
         }
     }
 
-    /// The card that stands for its whole series: without what the cards of the series differ in.
+    /// The card that stands for its whole series: without the fields in which the cards of the series differ.
     pub fn without_number(&self) -> Self {
         let mut card = Self { opens: None, closes: None, ..self.clone() };
         if let Some(series) = &mut card.series {
@@ -110,7 +110,7 @@ impl CardBallot {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BallotQuery {
-    /// What the estimate is called.
+    /// The name of the estimate.
     pub name: String,
     /// The predicate that an owner evaluates on its own attributes.
     pub predicate: String,

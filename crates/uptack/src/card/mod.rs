@@ -258,7 +258,7 @@ impl Card {
 
     /// Recomputes every claim from the integers; a card that claims more than is true is refused.
     ///
-    /// If recomputing a claim takes more work than `limit`, what is found is wider than necessary, and the card is refused, too.
+    /// If recomputing a claim takes more work than `limit`, the result is wider than necessary, and the card is refused, too.
     pub fn verify(&self, limit: WorkLimit) -> Result<Views> {
         if self.neighbouring != Neighbouring::Substitution {
             return Err(Error::card("the card's claims compare worlds that this version does not know"));
@@ -288,7 +288,8 @@ impl Card {
         Ok((views, claims))
     }
 
-    /// Checks the rules that the types do not express: the card has one question or a ballot, and a ballot can hold the mechanism's answers.
+    /// Checks the rules that the types do not express: the card has one question or a ballot, and a ballot can hold the
+    /// mechanism's answers.
     fn check_form(&self, channel: &Channel) -> Result<()> {
         let Some(ballot) = &self.ballot else { return Ok(()) };
         if self.predicate.is_some() {

@@ -39,7 +39,7 @@ pub enum Verdict {
     RoundedUp,
     /// A claim that is sound, but promises less than is true by more than its rounding.
     Wider,
-    /// It is not what was found; a claim is better than the truth.
+    /// It differs from the value that was found; a claim is better than the truth.
     Wrong,
     /// It is not stated, so nothing can be wrong.
     NotStated,
@@ -67,18 +67,18 @@ impl Check {
         Self { what: what.into(), stated: None, recomputed: recomputed.to_string(), verdict: Verdict::NotStated }
     }
 
-    /// A claim of privacy, an ε or `none`: never better than what was found.
+    /// A claim of privacy, an ε or `none`: never better than the value that was found.
     pub fn claim(what: impl Into<String>, stated: &Claim, recomputed: &Claim) -> Self {
         let verdict = compare_claim(stated, recomputed);
         Self { verdict, ..Self::equal(what, stated, recomputed) }
     }
 
-    /// Whether it is what was found; a claim may be rounded up.
+    /// Whether it agrees with the value that was found; a claim may be rounded up.
     pub fn holds(&self) -> bool {
         matches!(self.verdict, Verdict::Equal | Verdict::RoundedUp | Verdict::NotStated)
     }
 
-    /// Whether it is not what was found, or better than the truth.
+    /// Whether it differs from the value that was found, or is better than the truth.
     pub fn is_wrong(&self) -> bool {
         self.verdict == Verdict::Wrong
     }
@@ -216,7 +216,7 @@ impl Card {
 }
 
 impl Claims {
-    /// Refuses claims of which one is better than what was found: the first difference that matters.
+    /// Refuses claims of which one is better than the truth, with an error about the first such claim.
     pub(super) fn check(&self, found: &Self) -> Result<()> {
         let is_wrong = |comparison: &ClaimComparison<'_>| comparison.checks().iter().any(Check::is_wrong);
         self.comparisons(found)
@@ -229,7 +229,7 @@ impl Claims {
         self.comparisons(found).iter().flat_map(ClaimComparison::checks).collect()
     }
 
-    /// Every claim next to what was found, in the order of the card.
+    /// Every claim next to the one that was found, in the order of the card.
     fn comparisons<'a>(&'a self, found: &'a Self) -> Vec<ClaimComparison<'a>> {
         use ClaimPair::{Each, IfNoise, One};
         let of = ClaimComparison::new;
@@ -267,7 +267,7 @@ impl WholeClaims {
     }
 }
 
-/// What a card claims of one view, next to what was found.
+/// A card's claims about one view, next to those that were found.
 struct ClaimComparison<'a> {
     /// The field of the card.
     field: &'static str,

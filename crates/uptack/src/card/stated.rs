@@ -12,7 +12,7 @@ use crate::privacy::Epsilon;
 
 /// A number of at least zero, in the decimal digits in which it is stated.
 ///
-/// The digits are what is signed and what is compared; the value is the closest double, checked by `T`. Two of them are
+/// The digits are signed and compared; the value is the closest double, checked by `T`. Two of them are
 /// equal if their digits are.
 ///
 /// ```

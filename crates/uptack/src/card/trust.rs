@@ -1,5 +1,5 @@
-//! Under which assumptions each claim of a card holds: which worlds it compares, who runs the aggregators, who may answer; and the trust
-//! model, in the terms of draft-wang-ppm-differential-privacy.
+//! Under which assumptions each claim of a card holds: which worlds it compares, who runs the aggregators, who may answer; and
+//! the trust model, in the terms of draft-wang-ppm-differential-privacy.
 
 use std::fmt;
 
@@ -100,7 +100,7 @@ impl Card {
 pub enum Operators {
     /// One operator runs both, and can see every answer.
     One,
-    /// Two operators, who must not pool what they have.
+    /// Two operators, who must not collude.
     Two,
 }
 

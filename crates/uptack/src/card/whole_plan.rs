@@ -13,13 +13,13 @@ const STEPS: u32 = 5;
 /// The parts of ε that are tried if there is no plan for all of it.
 const STRICTER: [f64; 4] = [0.99, 0.97, 0.94, 0.9];
 
-/// What the progress of [`plan_whole`] counts up to, for this many queries that can differ for one owner.
+/// The end of the progress of [`plan_whole`], for this many queries that can differ for one owner.
 pub fn whole_progress(queries: u64) -> u64 {
     PROGRESS * if queries < 2 { 1 } else { 1 + u64::from(STEPS) }
 }
 
 /// Plans a card such that everything it asks keeps within the request's guarantees *as a whole*: the release's (ε, δ)
-/// and the linked ε. `draft` writes what is asked onto the card of a plan; `queries` of it can differ for one owner.
+/// and the linked ε. `draft` writes the question onto the card of a plan; `queries` of it can differ for one owner.
 ///
 /// If one honest aggregator has to be enough, the epsilons of single queries add up, and so do the linked ones: every query
 /// gets its share. Otherwise a ballot or a series of K queries at (ε/K, δ/K) each is always within (ε, δ), because epsilons and
@@ -75,7 +75,7 @@ impl<D: Fn(Card) -> Card> WholePlanSearch<'_, D> {
             let middle = (enough * too_much).sqrt();
             match self.attempt(middle) {
                 Ok(Some(card)) => (best, enough) = (card, middle),
-                // It is too much, or there is no plan just there; what was found before is good.
+                // It is too much, or there is no plan at just this ε; the best so far remains.
                 Ok(None) | Err(_) => too_much = middle,
             }
         }

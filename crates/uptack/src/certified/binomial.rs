@@ -185,7 +185,7 @@ impl Binomial {
         real(self.trials - count) * self.coin.success / (real(count + 1) * self.coin.failure)
     }
 
-    /// Sums upwards until what is left cannot change the sums; the ratio of neighbours falls, so what is left is at most a
+    /// Sums upwards until the remainder cannot change the sums; the ratio of neighbours falls, so the remainder is at most a
     /// geometric series.
     fn upper_tail(&self, threshold: u64) -> BinomialTail {
         let at = self.probability(threshold);

@@ -127,7 +127,7 @@ impl SumWeights {
     }
 }
 
-/// A ratio of neighbours, the error of its logarithm, and what it cost.
+/// A ratio of neighbours, the error of its logarithm, and its cost.
 struct FirstRatio {
     ratio: f64,
     error: f64,
@@ -309,8 +309,8 @@ impl Recurrence {
         SumWeights { values, error, step_error, lead: steps }
     }
 
-    /// The ratio at a count: by a recurrence that starts far enough below for the error of its start to die out, or, if that would
-    /// be far away, by summing two convolutions.
+    /// The ratio at a count: by a recurrence that starts far enough below for the error of its start to die out, or, if that
+    /// would be far away, by summing two convolutions.
     fn first_ratio(&self, count: u64) -> FirstRatio {
         let mut steps = 0;
         for lead in LEADS {
@@ -384,8 +384,8 @@ impl Recurrence {
         (sum / self.divisor(count), error * share + STEP_ERROR + cancelled / sum)
     }
 
-    /// A first ratio with the error of its logarithm: exact at zero, elsewhere the geometric mean of what the coins with the smaller
-    /// and those with the larger odds alone would give.
+    /// A first ratio with the error of its logarithm: exact at zero, elsewhere the geometric mean of what the coins with the
+    /// smaller and those with the larger odds alone would give.
     fn start(&self, count: u64) -> (f64, f64) {
         if count == 0 {
             return (self.ratio_at_zero(), STEP_ERROR);

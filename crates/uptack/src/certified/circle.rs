@@ -29,8 +29,8 @@ impl<'a> FallingTerms<'a> {
         if node == 0 && self.tilt * self.last as f64 <= 2.0 { self.at_angle_zero() } else { self.closed_form(node) }
     }
 
-    /// What a node of the spectrum adds to the sum of the terms times the law, and how far that may be off, given the value at the
-    /// node and its error times the number of nodes it stands for.
+    /// What a node of the spectrum adds to the sum of the terms times the law, and how far that may be off, given the value at
+    /// the node and its error times the number of nodes it stands for.
     pub(super) fn product_with(&self, node: usize, value: Complex, weighted_error: f64) -> (f64, f64) {
         let (term, term_error) = self.at(node);
         let weight = self.roots.weight(node);
@@ -105,8 +105,8 @@ struct Node {
 /// How many nodes of a circle are kept. Those of a large crowd's spectrum are the first thousand or two.
 const KEPT_NODES: usize = 1 << 12;
 
-/// Of longer circles not all roots are kept: the table would not fit into the caches, and making it would take longer than most of
-/// what it is used for.
+/// Of longer circles not all roots are kept: the table would not fit into the caches, and making it would take longer than most
+/// of what it is used for.
 const LONGEST_TABLE: usize = 1 << 16;
 /// How far apart the coarse roots of a long circle are.
 const LONG_STEP: usize = 1 << 10;
@@ -176,8 +176,8 @@ impl Roots {
         })
     }
 
-    /// The absolute error of [`Self::quick`] on a circle of this length: that of a root of unity; a product has twice that and its
-    /// own.
+    /// The absolute error of [`Self::quick`] on a circle of this length: that of a root of unity; a product has twice that and
+    /// its own.
     pub(super) fn quick_error_on(length: usize) -> f64 {
         if length > LONGEST_TABLE { 25.0 * ROUNDOFF + Complex::PRODUCT_ERROR } else { Complex::ROOT_ERROR }
     }
@@ -186,8 +186,8 @@ impl Roots {
         Self::quick_error_on(self.length)
     }
 
-    /// A root from those of the first half of the circle: the others have the opposite sign. Left to itself, the compiler calls it
-    /// once for every class at every node.
+    /// A root from those of the first half of the circle: the others have the opposite sign. Left to itself, the compiler calls
+    /// it once for every class at every node.
     #[inline(always)]
     fn by_halves(&self, number: usize, of_first_half: impl Fn(usize) -> Complex) -> Complex {
         let half = self.length / 2;

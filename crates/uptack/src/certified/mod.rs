@@ -1,4 +1,4 @@
-//! Numbers together with how far they may be off: what every privacy claim is computed from (`docs/accounting.md`, "Errors").
+//! Numbers with bounds on their errors, from which every privacy claim is computed (`docs/accounting.md`, "Errors").
 //!
 //! Nothing here knows of owners, truths or views. A function that rounds says by how much, and its callers add that up; a
 //! search says which side of a root it kept.

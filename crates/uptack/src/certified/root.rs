@@ -1,8 +1,8 @@
 //! Root finding, where a monotone condition changes, and the minimum of a function of one number.
 //!
 //! No certificate depends on how close to a root the search came: a caller keeps the side on which its condition
-//! was seen to hold. Three methods are enough. [`bisect`] only needs to know on which side of the root a point lies. [`newton`] also
-//! uses values and slopes. [`FalsePosition`] uses values alone, and takes a fraction of the steps where each
+//! was seen to hold. Three methods are enough. [`bisect`] only needs to know on which side of the root a point lies. [`newton`]
+//! also uses values and slopes. [`FalsePosition`] uses values alone, and takes a fraction of the steps where each
 //! costs a certificate (`docs/accounting.md`, "From δ to ε"). A minimum ([`golden_section`]) only chooses tilts
 //! (`docs/accounting.md`, "Tilting").
 

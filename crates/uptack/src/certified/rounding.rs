@@ -32,7 +32,7 @@ pub(crate) fn down(value: f64, relative: f64) -> f64 {
 /// The sum of two numbers, rounded up.
 pub(crate) fn add_up(left: f64, right: f64) -> f64 {
     let sum = left + right;
-    // Knuth's two-sum: what is lost is exactly representable, so an exact sum is not inflated.
+    // Knuth's two-sum: the rounding error is exactly representable, so an exact sum is not inflated.
     let virtual_right = sum - left;
     let lost = (left - (sum - virtual_right)) + (right - virtual_right);
     if lost > 0.0 || !lost.is_finite() { sum.next_up() } else { sum }
@@ -43,7 +43,7 @@ pub(crate) fn compounded(relative: f64, count: f64) -> f64 {
     up((relative * count).exp_m1(), 2.0 * ELEMENTARY)
 }
 
-/// A certified enclosure: the truth is at least `lower` and at most `upper`. What is claimed is the upper end.
+/// A certified enclosure: the truth is at least `lower` and at most `upper`. The upper end is the claim.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Enclosure {
     lower: f64,

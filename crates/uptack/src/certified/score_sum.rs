@@ -139,7 +139,8 @@ impl ScoreSum {
         self.window_by(&self.further_tilts(tilt, log_cut), log_cut)
     }
 
-    /// What tilting further in either direction shows of the tilted sum. The best step for a Gaussian, and some octaves around it.
+    /// What tilting further in either direction shows of the tilted sum. The best step for a Gaussian, and some octaves around
+    /// it.
     fn further_tilts(&self, tilt: f64, log_cut: f64) -> Vec<FurtherTilt> {
         let base = self.cumulant(tilt);
         let (_, variance) = self.moments(tilt);
@@ -182,7 +183,7 @@ impl ScoreSum {
         }
     }
 
-    /// E[(sum)₊] from above, in units of the lattice, and what it cost in nodes. Any tilt will do; with the mean at zero the terms
+    /// E[(sum)₊] from above, in units of the lattice, and its cost in nodes. Any tilt will do; with the mean at zero the terms
     /// j·e^(−tilt·j) are largest about where the tilted law is.
     pub(crate) fn positive_part(&self, tilt: f64, log_cut: f64) -> (f64, u64) {
         let (lowest, highest) = self.extremes();
@@ -215,7 +216,7 @@ impl ScoreSum {
         mean.max(0.0) * (1.0 + 1e-12 + self.relative_error(0.0))
     }
 
-    /// Σ j·e^(−tilt·j) times the tilted law, over the sums j up to the last, from above, and what it cost in nodes.
+    /// Σ j·e^(−tilt·j) times the tilted law, over the sums j up to the last, from above, and its cost in nodes.
     fn tilted_positive_part(&self, tilt: f64, sums: &PositiveSums) -> (f64, u64) {
         let roots = Roots::of(sums.length);
         let terms = FallingTerms::new(tilt, sums.last, &roots);
@@ -258,8 +259,9 @@ fn room(size: f64) -> f64 {
 
 /// The sums whose terms j·e^(−tilt·j) are added up, from 1 to the last, and a circle for that.
 ///
-/// Far up, where the law is small, the terms are small too: fewer sums are needed than for the law alone. What folds back onto a sum
-/// only adds, and it adds little if term and law together are small wherever two sums meet. So the circle may be shorter than the window.
+/// Far up, where the law is small, the terms are small too: fewer sums are needed than for the law alone. What folds back onto a
+/// sum only adds, and it adds little if term and law together are small wherever two sums meet. So the circle may be shorter
+/// than the window.
 struct PositiveSums {
     last: i64,
     length: usize,
@@ -340,7 +342,8 @@ mod tests {
         law.iter().enumerate().map(|(place, mass)| sum(place).max(0.0) * mass).sum()
     }
 
-    /// The sum of 1000 scores is hardly ever positive. Sums fold onto each other on the circle, and the bound loses nothing by it.
+    /// The sum of 1000 scores is hardly ever positive. Sums fold onto each other on the circle, and the bound loses nothing by
+    /// it.
     #[test]
     fn the_positive_part_holds_on_a_circle_shorter_than_the_window() {
         let atoms = vec![(-1, 0.75), (2, 0.25)];

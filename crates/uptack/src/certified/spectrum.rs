@@ -12,20 +12,20 @@ use super::fourier::{Complex, Fourier};
 use super::root::bisect_integers;
 use super::rounding::ROUNDOFF;
 
-/// Spectral values below e^(−this) are left out and counted as error. That is far below the rounding errors of those that are used:
-/// to leave out less would cost nodes and make no bound sharper.
+/// Spectral values below e^(−this) are left out and counted as error. That is far below the rounding errors of those that are
+/// used: to leave out less would cost nodes and make no bound sharper.
 pub(super) const VANISHING: f64 = 50.0;
 
-/// What was not evaluated, or was too small to be used, and what the scan cost.
+/// A bound on the nodes that were not evaluated or too small to be used, and the cost of the scan.
 pub(super) struct Scanned {
-    /// A bound on what all nodes that were left out may add.
+    /// A bound on the sum over all omitted nodes.
     pub(super) left_out: f64,
     /// How many nodes were evaluated.
     pub(super) evaluated: u64,
 }
 
-/// Calls `each` with the nodes of half the circle (the other half is its mirror image) at which the spectrum does not vanish, from
-/// the first on: the node, the value there, and its error times the number of nodes it stands for.
+/// Calls `each` with the nodes of half the circle (the other half is its mirror image) at which the spectrum does not vanish,
+/// from the first on: the node, the value there, and its error times the number of nodes it stands for.
 pub(super) fn scan(groups: &[Draws], tilt: f64, roots: &Roots, mut each: impl FnMut(usize, Complex, f64)) -> Scanned {
     let parts: Vec<TiltedGroup> = groups.iter().map(|group| TiltedGroup::new(group, tilt, roots.length)).collect();
     let (last, mut left_out) = last_node(&parts, roots);
@@ -142,7 +142,7 @@ impl<'a> RealTransform<'a> {
     }
 }
 
-/// The last node that is evaluated, and a bound on what all nodes beyond it may add: the spectrum certainly vanishes there.
+/// The last node that is evaluated, and a bound on the sum over all nodes beyond it: the spectrum certainly vanishes there.
 fn last_node(parts: &[TiltedGroup], roots: &Roots) -> (usize, f64) {
     let log_bound = |node: usize| log_bound(parts, node, roots);
     let length = roots.length;

@@ -1,8 +1,9 @@
 //! The best bit that owners can write if aggregators add noise to the number of ones.
 //!
-//! A [`Bit`] is how often owners of either truth write a one, and determines the noise that it needs. A [`Region`] is the set of bits that a family
-//! can write under the local bounds of a request, a [`Goal`] is the error to be minimized. [`search`] halves boxes of bits, and
-//! proves how much better any other bit can be (`docs/choosing-parameters.md`, "How close a plan is to the best").
+//! A [`Bit`] is how often owners of either truth write a one, and determines the noise that it needs. A [`Region`] is the set of
+//! bits that a family can write under the local bounds of a request, a [`Goal`] is the error to be minimized. [`search`] halves
+//! boxes of bits, and proves how much better any other bit can be (`docs/choosing-parameters.md`, "How close a plan is to the
+//! best").
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -61,7 +62,7 @@ fn one_variance(probability: f64) -> f64 {
     probability * (1.0 - probability)
 }
 
-/// The variance of what both aggregators add together, each with noise of this a.
+/// The variance of the noise of both aggregators together, each with this a.
 pub(super) fn variance_of_both(decay: f64) -> f64 {
     4.0 * decay / (1.0 - decay).powi(2)
 }
@@ -114,8 +115,8 @@ impl Region {
         self.ratio / (1.0 + self.ratio)
     }
 
-    /// The smallest miss rate that the bound on participation allows. In `normal-form` p + q is the participation, because those who answer
-    /// the opposite take part as well.
+    /// The smallest miss rate that the bound on participation allows. In `normal-form` p + q is the participation, because those
+    /// who answer the opposite take part as well.
     fn least_missed(&self, stray: f64) -> f64 {
         match self.family {
             PlanFamily::NormalForm => 1.0 - self.most + stray,
@@ -148,7 +149,7 @@ impl Region {
     }
 }
 
-/// What is minimized: the error of the estimate, with the least noise that one honest aggregator needs.
+/// The objective: the error of the estimate, with the smallest noise that one honest aggregator needs.
 #[derive(Clone, Debug)]
 pub(super) struct Goal {
     owners: f64,

@@ -1,4 +1,4 @@
-//! From a law to a mechanism whose certificate satisfies the request. Its error is what the family is ranked by.
+//! From a law to a mechanism whose certificate satisfies the request. The family is ranked by its error.
 
 use std::ops::ControlFlow;
 
@@ -199,7 +199,8 @@ impl<'a> Attempts<'a> {
         self.raise_allowance(share)
     }
 
-    /// Watches the candidate's worst crowd from now on, if it is much worse than those of one truth, or if a larger allowance did not help.
+    /// Watches the candidate's worst crowd from now on, if it is much worse than those of one truth, or if a larger allowance
+    /// did not help.
     fn watches_crowd_of(&mut self, candidate: &CertifiedMechanism, share: f64) -> bool {
         let suspect = (share > 1.001 || self.misses > 1) && self.watches < WATCHES;
         if !(suspect && self.limits.watch(candidate.release.crowd())) {
@@ -221,7 +222,8 @@ impl<'a> Attempts<'a> {
         (self.allowance, self.last_share, self.retreat) = (WIDE, 0.0, 2.0 * self.retreat);
     }
 
-    /// Raises the allowance by the factor that the certificate exceeded the request; breaks if it reaches one that was sufficient.
+    /// Raises the allowance by the factor that the certificate exceeded the request; breaks if it reaches one that was
+    /// sufficient.
     fn raise_allowance(&mut self, share: f64) -> ControlFlow<()> {
         self.missed = self.missed.max(self.allowance);
         let growth = if share.is_finite() && share > 1.0 { share.min(1.5) } else { 1.0005 };
@@ -237,8 +239,8 @@ fn first_allowance(request: &Request, found: &CandidateLaw) -> Option<f64> {
     Some(if request.release.is_none() || enumerated { 1.0 } else { WIDE })
 }
 
-/// Lowers the flip rate at the same participation if a certificate leaves room, by bisection between the flip rate that the crowds of one
-/// truth need and the certified one.
+/// Lowers the flip rate at the same participation if a certificate leaves room, by bisection between the flip rate that the
+/// crowds of one truth need and the certified one.
 ///
 /// δ has steps: a slightly smaller ε may need a much higher flip rate, so dividing ε overshoots.
 pub(super) fn tighten(request: &Request, search: &FamilySearch<'_>, kept: CertifiedMechanism) -> CertifiedMechanism {
@@ -279,7 +281,7 @@ fn keeps_local(request: &Request, channel: &Channel) -> bool {
         && request.answer_epsilon.is_none_or(|most| answers.all(|answer| answer_keeps(answer, most)))
 }
 
-/// Whether an ε is at most a bound, up to rounding; none means no guarantee.
+/// Whether an ε is at most a bound, up to rounding; `None` means no guarantee.
 fn is_within(epsilon: Option<f64>, most: f64) -> bool {
     epsilon.is_some_and(|epsilon| epsilon <= most * (1.0 + 1e-12))
 }

@@ -295,7 +295,8 @@ impl TwoParameterFamily {
         }
     }
 
-    /// The smallest flip rate that the local bounds of a request allow at participation `x`; `None` if no flip rate satisfies the bounds.
+    /// The smallest flip rate that the local bounds of a request allow at participation `x`; `None` if no flip rate satisfies
+    /// the bounds.
     pub(super) fn least_flip_rate(self, family: PlanFamily, request: &Request, x: f64) -> Option<f64> {
         let by_cell = self.least_flip_rate_of_cell(family, request, x)?;
         let by_answer = least_flip_rate_of_answers(family, request, x);

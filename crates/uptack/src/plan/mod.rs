@@ -5,8 +5,8 @@
 //! [`solve_owners`] answer the inverse questions.
 //!
 //! Families are ranked by one number: the error of their best *certified* mechanism. Plans, tables, charts, refusals and
-//! solutions are all based on it. The search is deterministic. For the families with two parameters it ends with a bound on how much
-//! better any other member can be ([`Plan::gap`]).
+//! solutions are all based on it. The search is deterministic. For the families with two parameters it ends with a bound on how
+//! much better any other member can be ([`Plan::gap`]).
 //!
 //! ```
 //! use uptack::plan::{Prior, Request, plan};
@@ -65,7 +65,7 @@ pub struct Plan {
     /// The largest share by which any member of the bounded families could have a smaller error. These are
     /// `randomized-response`, `normal-form`, `noisy-sampling`, and `blended` and `spread` in the form in which they are
     /// planned, as far as they were asked for; with noise for which one honest aggregator is enough, all mechanisms of one
-    /// answer. None if it was not bounded: for objectives other than the error, and for noise among honest owners.
+    /// answer. `None` if it was not bounded: for objectives other than the error, and for noise among honest owners.
     pub gap: Option<f64>,
     /// Whose honesty the bounded claim depends on.
     pub trust: Trust,
@@ -77,7 +77,7 @@ pub struct Plan {
     pub minimum_batch: u64,
     /// The owners whom the claims count on.
     pub claim_owners: u64,
-    /// The ε of the release at the same δ if only this share of the claim's owners is honest; none means no guarantee. Empty
+    /// The ε of the release at the same δ if only this share of the claim's owners is honest; `None` means no guarantee. Empty
     /// where no owner is counted on.
     pub robustness: Vec<(Fraction, Option<f64>)>,
     /// How often the accounting was called in the search.
@@ -117,7 +117,7 @@ pub struct PlannedMechanism {
 }
 
 impl Plan {
-    /// The ε of the claim that the request bounds; none means no guarantee.
+    /// The ε of the claim that the request bounds; `None` means no guarantee.
     pub fn epsilon(&self) -> Option<f64> {
         match self.trust {
             Trust::OneAggregator => privacy::one_aggregator(&self.best.channel).map(|claim| claim.upper()),

@@ -5,9 +5,9 @@
 //! fewest owners take part in it. So `noisy-sampling` can have the best bit of all, and a bound on the error over all bits
 //! holds for all mechanisms.
 //!
-//! If one honest aggregator has to be enough, the best bit decides. If the claim's owners are counted on as well, the noise for which one
-//! honest aggregator is enough already satisfies the request. The owners' coins can replace part of it, above all if the local bounds demand
-//! coins anyway: the search moves along the flip rate, and looks for the least noise at each.
+//! If one honest aggregator has to be enough, the best bit decides. If the claim's owners are counted on as well, the noise for
+//! which one honest aggregator is enough already satisfies the request. The owners' coins can replace part of it, above all if
+//! the local bounds demand coins anyway: the search moves along the flip rate, and looks for the least noise at each.
 
 use super::bit_search::{self, Best, Bit, Goal, Region};
 use super::family::{PlanFamily, ThreeClassLaw};
@@ -123,7 +123,8 @@ impl<'a> NoiseSearch<'a> {
         self.certified(&found).filter(|better| better.sd < planned.sd)
     }
 
-    /// The bit and noise with the smallest error, if it is below the known one: in rounds, each around the best rate of the previous one.
+    /// The bit and noise with the smallest error, if it is below the known one: in rounds, each around the best rate of the
+    /// previous one.
     fn best_bit(&self, known: f64) -> Option<NoisyBit> {
         let least = self.bit(0.0)?.stray;
         let (mut low, mut high) = (least, self.most_flip_rate(known)?.max(least));

@@ -133,7 +133,8 @@ impl<'a> Planner<'a> {
         FeasibleMechanisms::new(planned, gap)
     }
 
-    /// The best mechanisms with noise and honest owners. Without a bound: mechanisms with both coins and noise are not ordered by what they reveal.
+    /// The best mechanisms with noise and honest owners. Without a bound: mechanisms with both coins and noise are not ordered
+    /// by what they reveal.
     fn with_noise_and_owners(&self) -> FeasibleMechanisms {
         FeasibleMechanisms::new(noisy::with_owners(self.request, &self.limits, &self.families), None)
     }
@@ -153,8 +154,8 @@ impl<'a> Planner<'a> {
         certified.map(|kept| tighten(self.request, &search, kept))
     }
 
-    /// A mechanism that is already certified with the laws of this family. Unless single answers are bounded further, a symmetric law is
-    /// worth the same in all its forms, with one answer or with several.
+    /// A mechanism that is already certified with the laws of this family. Unless single answers are bounded further, a
+    /// symmetric law is worth the same in all its forms, with one answer or with several.
     fn twin<'c>(&self, family: PlanFamily, certified: &'c [CertifiedMechanism]) -> Option<&'c CertifiedMechanism> {
         if family.is_one_answer() || self.answers_are_bounded_further() {
             return None;
@@ -168,7 +169,8 @@ impl<'a> Planner<'a> {
         self.request.answer_epsilon.is_some_and(|answer| answer < linked)
     }
 
-    /// By which share the best could be better in the families with two parameters. Certifies better laws that it finds on the way.
+    /// By which share the best could be better in the families with two parameters. Certifies better laws that it finds on the
+    /// way.
     fn bound(&self, certified: &mut Vec<CertifiedMechanism>) -> f64 {
         let mut least = f64::INFINITY;
         for &family in self.families.iter().filter(|&&family| self.is_bounded(family)) {
@@ -255,7 +257,7 @@ impl<'a> Planner<'a> {
         Ok(degraded.filter_map(Result::ok).collect())
     }
 
-    /// ε of the release if only this share of the claim's owners is honest; none means no guarantee.
+    /// ε of the release if only this share of the claim's owners is honest; `None` means no guarantee.
     fn degraded_epsilon(&self, channel: &Channel, honest: &Fraction, target: Target) -> Result<Option<f64>> {
         let owners = privacy::honest_owners(self.limits.owners(), honest)?;
         let guarantee = privacy::release(channel, owners)?.guarantee(target);

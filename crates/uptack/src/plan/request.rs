@@ -163,8 +163,8 @@ impl Request {
         }
     }
 
-    /// A request for noise with which one honest aggregator is enough, and with the usual limit on the linked ε, which holds if nobody
-    /// is honest.
+    /// A request for noise with which one honest aggregator is enough, and with the usual limit on the linked ε, which holds if
+    /// nobody is honest.
     ///
     /// ```
     /// use uptack::plan::{Prior, Request, least_error};

@@ -23,7 +23,7 @@ const FAR_BELOW: f64 = -9.0;
 /// Calls of the function.
 const MOST_CALLS: u32 = 80;
 
-/// Where a falling function becomes negative within the ends, approached from the negative side; none if it stays positive.
+/// Where a falling function becomes negative within the ends, approached from the negative side; `None` if it stays positive.
 ///
 /// By secants from a guess of the place and the slope, and by bisection where they are slow once the root is bracketed.
 pub(super) fn falling_root(
@@ -103,7 +103,7 @@ impl Secants {
         (crosses && here.value >= self.slope * self.accuracy).then(|| self.root_at(here.x))
     }
 
-    /// Where to look next, or what was found.
+    /// The next point to evaluate, or the result.
     fn next(&mut self, here: CurvePoint, call: u32) -> ControlFlow<Option<Root>, f64> {
         match (self.bracket.low, self.bracket.high) {
             (Some(low), Some(high)) if high.x - low.x < self.accuracy => Break(Some(self.root_at(high.x))),

@@ -1,5 +1,5 @@
-//! The best law of a family with two parameters: a grid that is refined around the cliff and both ends, then golden section. And a
-//! proof, box by box, that no law of the family has a much smaller error.
+//! The best law of a family with two parameters: a grid that is refined around the cliff and both ends, then golden section. And
+//! a proof, box by box, that no law of the family has a much smaller error.
 
 use super::family::{PlanFamily, ThreeClassLaw, TwoParameterFamily};
 use super::limits::ReleaseLimit;
@@ -114,7 +114,8 @@ impl<'a> FamilySearch<'a> {
         cheaper(Some(tooth), self.refine(tooth, wider, allowance, GOLDEN_STEPS))
     }
 
-    /// The cheapest of a known law and the laws at some participations. A participation is skipped if no law there can cost less than
+    /// The cheapest of a known law and the laws at some participations. A participation is skipped if no law there can cost less
+    /// than
     /// `margin` times the best so far.
     fn cheapest(
         &self,
@@ -129,8 +130,8 @@ impl<'a> FamilySearch<'a> {
         })
     }
 
-    /// The law at the participation shifted along with the cliff: the cliff moves with the allowance, and so does the optimum just
-    /// before it.
+    /// The law at the participation shifted along with the cliff: the cliff moves with the allowance, and so does the optimum
+    /// just before it.
     fn moved_with_cliff(&self, stretch: &Stretch, allowance: f64) -> Option<CandidateLaw> {
         let (epsilon, _) = self.limits.release()?;
         let moved = 1.0 - (1.0 - stretch.participation) * (epsilon - epsilon / allowance).exp();
@@ -395,8 +396,8 @@ impl FamilySearch<'_> {
         better.min_by(|one, other| one.cost.total_cmp(&other.cost))
     }
 
-    /// Whether the local bounds, the participation or a crowd of one truth rule the law out, and with it all laws of at least this
-    /// participation and no higher flip rate.
+    /// Whether the local bounds, the participation or a crowd of one truth rule the law out, and with it all laws of at least
+    /// this participation and no higher flip rate.
     fn is_impossible(&self, participation: f64, flip_rate: f64) -> bool {
         match self.curve.least_flip_rate(self.family, self.request, participation) {
             None => true,

@@ -1,7 +1,7 @@
 //! The asymmetric laws: who takes part and who answers the opposite differ between *yes* and *no*.
 //!
-//! Four parameters are too many for a bound, so this is a local search from the best symmetric and the best one-sided law, in steps that
-//! shrink when none of them helps. Most steps are ruled out with one call of the accounting.
+//! Four parameters are too many for a bound, so this is a local search from the best symmetric and the best one-sided law, in
+//! steps that shrink when none of them helps. Most steps are ruled out with one call of the accounting.
 
 use super::certify::{CertifiedMechanism, as_it_stands, certify};
 use super::family::PlanFamily;

@@ -20,7 +20,7 @@ use crate::progress::Progress;
 /// The error bounds are stated for up to this many owners; more are refused.
 pub const MOST_OWNERS: u64 = 1_000_000_000;
 
-/// Accounting for the view of what is published about `owners` owners: all tallies, or with noise the sum of the answers `1` and
+/// Accounting for the published view of `owners` owners: all tallies, or with noise the sum of the answers `1` and
 /// the noise of one honest aggregator.
 ///
 /// ```
@@ -44,10 +44,10 @@ pub fn owners_alone(channel: &Channel, owners: u64) -> Result<Accountant> {
     Ok(Accountant::new(ReducedView::owners_alone(channel), owners, View::OwnersAlone))
 }
 
-/// Accounting for the view of the target's answer number `answer` (0 is A) together with what is published.
+/// Accounting for the view of the target's answer number `answer` (0 is A) together with the published counts.
 ///
-/// With noise, what is published is the target's bit, which the answer reveals, plus what does not depend on the target. So only
-/// the answer matters, and no other owner hides it: the accountant counts on a single owner.
+/// With noise, the published sum is the target's bit, which the answer reveals, plus terms that do not depend on the target. So
+/// only the answer matters, and no other owner hides it: the accountant counts on a single owner.
 pub fn answer_with_release(channel: &Channel, answer: usize, owners: u64) -> Result<Accountant> {
     check_owners(owners)?;
     check_answer(channel, answer)?;
@@ -71,7 +71,7 @@ pub fn honest_owners(owners: u64, honest: &Fraction) -> Result<u64> {
 #[derive(Clone, Debug)]
 pub struct Accountant {
     reduced: ReducedView,
-    /// The same view without its noise; none if it has none.
+    /// The same view without its noise; `None` if it has none.
     without_noise: Option<ReducedView>,
     owners: u64,
     view: View,
@@ -164,13 +164,14 @@ impl Accountant {
         self.search().epsilon_of_ends(delta.value()).map(|found| found.value)
     }
 
-    /// What the privacy blanket alone certifies at `delta`, for comparison: it holds for every crowd, and is one of the bounds of
-    /// which [`Accountant::epsilon`] takes the smallest. None below the floor.
+    /// The ε that the privacy blanket alone certifies at `delta`, for comparison: it holds for every crowd, and is one of the
+    /// bounds of which [`Accountant::epsilon`] takes the smallest. None below the floor.
     pub fn blanket_epsilon(&self, delta: Delta) -> Option<f64> {
         self.search().blanket_epsilon(delta.value())
     }
 
-    /// The certified δ from above, for callers who build on the profile. Takes any nonnegative ε; an infinite one gives the floor.
+    /// The certified δ from above, for callers who build on the profile. Takes any nonnegative ε; an infinite one gives the
+    /// floor.
     pub fn delta_upper(&self, epsilon: f64) -> f64 {
         self.certified_delta(epsilon.max(0.0)).upper()
     }
@@ -186,18 +187,18 @@ impl Accountant {
         values
     }
 
-    /// What the crowd with `yes` yes-owners shows of the target in both directions, from below. There are several laws where
-    /// the tallies are only known to show several coarser views.
+    /// The evidence about the target in the crowd with `yes` yes-owners, in both directions, from below. There are several laws
+    /// where the tallies are only known to show several coarser views.
     pub(super) fn pair_laws(&self, yes: u64) -> Vec<PerDirection<PairLaw>> {
         self.reduced.pair_laws(Crowd { yes, no: self.owners - 1 - yes }, &WorkBudget::unlimited())
     }
 
-    /// The ε that the noise of an honest aggregator guarantees by itself; none without noise.
+    /// The ε that the noise of an honest aggregator guarantees by itself; `None` without noise.
     pub(super) fn noise_epsilon(&self) -> Option<f64> {
         self.without_noise.as_ref().map(|_| self.reduced.largest_epsilon())
     }
 
-    /// The same owners if no aggregator's noise can be counted on; none without noise.
+    /// The same owners if no aggregator's noise can be counted on; `None` without noise.
     pub(super) fn owners_alone(&self) -> Option<Self> {
         let reduced = self.without_noise.clone()?;
         Some(Self { reduced, without_noise: None, view: View::OwnersAlone, ..self.clone() })
@@ -228,7 +229,7 @@ impl Accountant {
         CrowdValue { value: found.value.at_most(search.delta(epsilon).upper()), ..found }
     }
 
-    /// ε over all crowds, likewise; none where δ is below the floor.
+    /// ε over all crowds, likewise; `None` if δ is below the floor.
     fn certified_epsilon(&self, delta: f64) -> Option<CrowdValue> {
         let found = self.search().epsilon(delta)?;
         let Some(search) = self.search_without_noise() else { return Some(found) };

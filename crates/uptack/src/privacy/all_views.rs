@@ -14,13 +14,13 @@ use crate::error::Result;
 use crate::parallel::joined;
 use crate::progress::Progress;
 
-/// Local guarantee of one answer alone, rounded up; none where an output is possible under one truth only.
+/// Local guarantee of one answer alone, rounded up; `None` if an output is possible under one truth only.
 pub fn answer_epsilon(channel: &Channel, answer: usize) -> Result<Option<f64>> {
     check_answer(channel, answer)?;
     Ok(finite(local_epsilon(&marginal(channel, answer))))
 }
 
-/// Local guarantee of an owner's whole cell, rounded up; none where a cell is possible under one truth only.
+/// Local guarantee of an owner's whole cell, rounded up; `None` if a cell is possible under one truth only.
 pub fn linked_epsilon(channel: &Channel) -> Option<f64> {
     finite(local_epsilon(&cells(channel)))
 }
@@ -31,22 +31,22 @@ pub fn linked_epsilon(channel: &Channel) -> Option<f64> {
 /// is noise) and that many owners are, `owners_alone` if the owners are and no aggregator is.
 #[derive(Clone, Debug)]
 pub struct Views {
-    /// Local ε of each answer alone; none where there is no guarantee.
+    /// Local ε of each answer alone; `None` if there is no guarantee.
     pub answers: Vec<Option<f64>>,
-    /// Local ε of the whole cell; none where there is no guarantee.
+    /// Local ε of the whole cell; `None` if there is no guarantee.
     pub linked: Option<f64>,
-    /// ε of the published sum if one aggregator is honest, even if nobody else is; δ is 0. None without noise.
+    /// ε of the published sum if one aggregator is honest, even if nobody else is; δ is 0. `None` without noise.
     pub one_aggregator: Option<Enclosure>,
-    /// What is published: all tallies, or with noise the sum and one aggregator's noise.
+    /// The published counts: all tallies, or with noise the sum and one aggregator's noise.
     pub release: Guarantee,
-    /// The published sum if no aggregator's noise can be counted on. None without noise: then it is the release.
+    /// The published sum if no aggregator's noise can be counted on. `None` without noise: then it is the release.
     pub owners_alone: Option<Guarantee>,
-    /// Each answer of the target together with what is published.
+    /// Each answer of the target together with the published counts.
     pub answers_with_release: Vec<Guarantee>,
 }
 
 impl Views {
-    /// All views for `owners` owners who toss their coins.
+    /// All views for `owners` owners who follow the mechanism.
     pub fn of(channel: &Channel, owners: u64, target: Target, limit: WorkLimit) -> Result<Self> {
         Self::of_watched(channel, owners, target, limit, None)
     }
@@ -75,7 +75,7 @@ impl Views {
     }
 }
 
-/// What all views are asked about.
+/// The request for all views.
 #[derive(Clone, Copy)]
 struct ViewsRequest<'a> {
     channel: &'a Channel,
@@ -124,7 +124,7 @@ impl ViewsRequest<'_> {
 /// An accountant for each view that counts on a crowd.
 struct Accountants {
     release: Accountant,
-    /// None without noise.
+    /// `None` without noise.
     owners_alone: Option<Accountant>,
     joint: JointViews,
 }

@@ -1,4 +1,4 @@
-//! What is claimed, of which view, and how sure it is (`docs/accounting.md`, "What is bounded").
+//! Claims: the view, the numbers and the certificate (`docs/accounting.md`, "What is bounded").
 
 use std::fmt;
 
@@ -73,7 +73,7 @@ pub enum Target {
 }
 
 impl Target {
-    /// What was given and what was found, as every document states it.
+    /// The given and the computed number, as every document states them.
     pub fn json(self, found: Option<Enclosure>) -> Value {
         let ends = found.map(|ends| json!({"lower": ends.lower(), "upper": ends.upper()}));
         match self {
@@ -83,10 +83,10 @@ impl Target {
     }
 }
 
-/// What the adversary sees. In every view it also knows the truth of everybody but the target.
+/// The adversary's view. In every view it also knows the truth of everybody but the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum View {
-    /// What is published: all owners' tallies, or a sum with the noise of one honest aggregator.
+    /// The published counts: all owners' tallies, or a sum with the noise of one honest aggregator.
     Release,
     /// The published sum, with noise that cannot be counted on: only the other owners' coins hide the target.
     OwnersAlone,
@@ -221,12 +221,12 @@ impl Guarantee {
         self.owners
     }
 
-    /// What was given.
+    /// The given number.
     pub fn target(&self) -> Target {
         self.target
     }
 
-    /// What was computed: δ for a given ε, ε for a given δ. None exactly where the given δ is below the floor.
+    /// The computed number: δ for a given ε, ε for a given δ. `None` exactly if the given δ is below the floor.
     pub fn value(&self) -> Option<Enclosure> {
         self.value
     }

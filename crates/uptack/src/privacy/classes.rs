@@ -140,7 +140,7 @@ fn shares(Likelihood { yes: p, no: q }: Likelihood, high: Likelihood, low: Likel
     ((p * low.no - low.yes * q) / determinant, (high.yes * q - p * high.no) / determinant)
 }
 
-/// Back to integers: the middle gives, the ends take, so that rounding only spreads the ratios.
+/// Back to integers: round the outer classes outward; the middle absorbs the difference. So rounding only spreads the ratios.
 fn widened([high, _, low]: [Likelihood; 3], whole: ExactLikelihood) -> Vec<ExactLikelihood> {
     // The evidence class of each side grows, the counter-evidence shrinks; the middle keeps the totals.
     let top = ExactLikelihood { yes: certainly_above(high.yes), no: certainly_below(high.no) };

@@ -28,7 +28,7 @@ impl Crowd {
         self.yes + self.no
     }
 
-    /// The only truth that occurs, with all its owners; none where both occur.
+    /// The only truth that occurs, with all its owners; `None` if both occur.
     pub(crate) fn one_truth(self) -> Option<OneTruth> {
         let only = OneTruth { truth: Truth::from_bool(self.yes > 0), owners: self.size() };
         (self.yes.min(self.no) == 0).then_some(only)
@@ -112,13 +112,13 @@ impl Likelihood {
         (self.yes == 0.0) != (self.no == 0.0)
     }
 
-    /// min(p, q): what both truths have in common here.
+    /// min(p, q): the probability that both truths share.
     pub(crate) fn in_common(self) -> f64 {
         self.yes.min(self.no)
     }
 }
 
-/// Which truth the event under study speaks for: the divergence is P(first) − e^ε·P(second).
+/// The truth that the event under study is evidence for: the divergence is P(first) − e^ε·P(second).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Direction {
     /// How much likelier an event can be when the target's truth is *yes*.
@@ -131,7 +131,7 @@ impl Direction {
     /// Both directions of the substitution.
     pub const BOTH: [Self; 2] = [Self::YesOverNo, Self::NoOverYes];
 
-    /// The truth that the event speaks for, and the other one, whose law carries the factor e^ε.
+    /// The truth that the event is evidence for, and the other one, whose law carries the factor e^ε.
     pub(crate) fn truths(self) -> (Truth, Truth) {
         match self {
             Self::YesOverNo => (Truth::Yes, Truth::No),
@@ -139,7 +139,8 @@ impl Direction {
         }
     }
 
-    /// What belongs to *no* and to *yes*, the truth that the event speaks for first. Applied again it restores the order.
+    /// Reorders the values of *no* and *yes*: first that of the truth that the event is evidence for. Applied twice it restores
+    /// the order.
     pub(crate) fn in_order<T>(self, [no, yes]: [T; 2]) -> [T; 2] {
         match self {
             Self::YesOverNo => [yes, no],
@@ -156,7 +157,7 @@ impl Direction {
     }
 }
 
-/// A bound on the divergence in each direction, or what one is compared with.
+/// A bound or a limit on the divergence in each direction.
 pub(crate) type DirectionBounds = PerDirection<f64>;
 
 /// One value for each direction.
@@ -295,7 +296,7 @@ impl Weight {
         weights.iter().map(Self::magnitude).sum()
     }
 
-    /// (w)₊ from above: what the target shows in a class that nobody else reaches.
+    /// (w)₊ from above: the divergence that the target alone adds in a class that nobody else reaches.
     pub(crate) fn shown_alone(&self) -> f64 {
         self.value().max(0.0) + if self.value() > 0.0 { self.value_error() } else { 0.0 }
     }

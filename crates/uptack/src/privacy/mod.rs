@@ -1,4 +1,4 @@
-//! What a release gives away, exactly: guarantees for every view of a channel.
+//! Exact accounting: guarantees for every view of a channel.
 //!
 //! A guarantee is always for a *view*, against a *neighbouring relation* (one owner's truth is substituted, the number of
 //! owners is public). Local views come straight from the integer laws. The release and the joint views are computed as

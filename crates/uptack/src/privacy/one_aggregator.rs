@@ -1,4 +1,4 @@
-//! What a release gives away if one aggregator is honest and nobody else (`docs/accounting.md`, "One honest aggregator").
+//! The guarantee of a release if one aggregator is honest and nobody else (`docs/accounting.md`, "One honest aggregator").
 //!
 //! The adversary knows everybody else's bit and the other aggregator's noise, so it sees the target's bit w plus one draw Z
 //! of discrete Laplace noise. With p and q the probabilities of w = 1 if the truth is *yes* and *no*, and a = e^(−1/t), the
@@ -27,7 +27,7 @@ const UNITS: f64 = 1e12;
 /// Up to an ε of 1000 doubles lie closer together than the units, so that each number of units has a double of its own.
 const PLAIN_UNITS: u128 = 1_000_000_000_000_000;
 
-/// ε of the published sum if one aggregator is honest, even if nobody else is, whatever the crowd; δ is 0. None where the
+/// ε of the published sum if one aggregator is honest, even if nobody else is, whatever the crowd; δ is 0. `None` if the
 /// channel has no noise.
 ///
 /// ```
@@ -103,7 +103,7 @@ fn inverse_scale_in_units(noise: &DiscreteLaplace) -> (u64, u64) {
     (whole(&exact.floor()), whole(&exact.ceil()))
 }
 
-/// The larger and the smaller probability of a one, and the two ends of a.
+/// The larger and the smaller probability of a one, and an enclosure of a.
 struct BitAndNoise {
     high: BigRational,
     low: BigRational,

@@ -1,8 +1,8 @@
 //! The adversary's views as classes (`docs/accounting.md`, "What is bounded" and "One answer together with the release").
 //!
-//! What is seen of the target splits the cells into groups: one in the release view, one for each output of the answer in a
-//! joint view. Each group is an [`TargetOutcome`]. With more than three classes, formulas for three need a view that bounds the true
-//! one; so a [`ReducedView`] holds outcomes that bound it from above, outcomes that bound it from below, and every class.
+//! The observation of the target splits the cells into groups: one in the release view, one for each output of the answer in a
+//! joint view. Each group is an [`TargetOutcome`]. With more than three classes, formulas for three need a view that bounds the
+//! true one; so a [`ReducedView`] holds outcomes that bound it from above, outcomes that bound it from below, and every class.
 
 use super::classes::{finite_epsilon, merge_to_three, one_sided, reduce, split_to_three, total};
 use super::likelihood::{
@@ -27,7 +27,8 @@ pub(crate) struct ReducedView {
     determined: bool,
     floor: ExactLikelihood,
     ratios: Vec<ExactLikelihood>,
-    /// What one aggregator adds to the number of owners in a class; only where there is one outcome of at most two classes.
+    /// The noise that one aggregator adds to the number of owners in a class; only where there is one outcome of at most two
+    /// classes.
     pub(super) noise: Option<AddedNoise>,
 }
 
@@ -42,7 +43,7 @@ pub(crate) struct AddedNoise {
     largest_epsilon: f64,
 }
 
-/// One outcome of what is seen of the target: at most three classes, by falling ratio, that the target may then be in, and the
+/// One outcome of the observation of the target: at most three classes, by falling ratio, that the target may then be in, and the
 /// probability that another owner is outside of them.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct TargetOutcome {
@@ -91,14 +92,14 @@ fn cells_with(channel: &Channel, answer: usize, output: Output) -> Vec<ExactLike
 }
 
 impl ReducedView {
-    /// The view of what is published: all tallies, or the number of answers `1` with the noise of one aggregator.
+    /// The published view: all tallies, or the number of answers `1` with the noise of one aggregator.
     pub(super) fn release(channel: &Channel) -> Self {
         let (Some(NoiseLaw::Laplace(noise)), Some(largest)) = (channel.noise(), one_aggregator(channel)) else {
             return Self::tallies(channel);
         };
         let added = AddedNoise { decay: noise.decay(), gap: noise.gap(), largest_epsilon: largest.upper() };
         let bits = Self::owners_alone(channel);
-        // Noise hides what only one truth can write.
+        // Noise hides outputs that only one truth can write.
         Self { noise: Some(added), floor: ExactLikelihood::default(), ..bits }
     }
 
@@ -123,7 +124,7 @@ impl ReducedView {
         Self::new(&groups, channel.determined(), &garblings)
     }
 
-    /// The view of all tallies, where the cells fall into groups by what is seen of the target. Where the tallies do not
+    /// The view of all tallies, where the cells fall into groups by the observation of the target. Where the tallies do not
     /// determine the cells, `garblings` are coarser views that they do determine.
     fn new(groups: &[Vec<ExactLikelihood>], determined: bool, garblings: &[Vec<ExactLikelihood>]) -> Self {
         let cells: Vec<ExactLikelihood> = groups.concat();
@@ -139,7 +140,7 @@ impl ReducedView {
         }
     }
 
-    /// The mass of what only one truth can write, for *yes* and for *no*.
+    /// The mass of the outputs that only one truth can write, for *yes* and for *no*.
     pub(crate) fn floor(&self) -> ExactLikelihood {
         self.floor
     }
@@ -184,7 +185,7 @@ impl ReducedView {
         self.detail.iter().any(DetailedOutcome::has_many_classes)
     }
 
-    /// Whether something is seen of the target besides what is published.
+    /// Whether the adversary sees something of the target besides the published counts.
     pub(super) fn is_joint(&self) -> bool {
         self.detail.len() > 1
     }
@@ -195,8 +196,8 @@ impl ReducedView {
             && self.detail.iter().all(|outcome| self.detail.contains(&outcome.exchanged()))
     }
 
-    /// Views of all tallies as classes: the view itself if the tallies determine the cells, else what they do determine. Each
-    /// is a function of what is seen, so the adversary learns at least what it shows.
+    /// Views of all tallies as classes: the view itself if the tallies determine the cells, else the coarser views that they do
+    /// determine. Each is a function of what the adversary sees, so it is a lower bound on what the adversary learns.
     pub(crate) fn shown(&self) -> Vec<&[Likelihood]> {
         if let ([outcome], true) = (self.detail.as_slice(), self.determined) {
             return vec![&outcome.inside];
@@ -246,7 +247,7 @@ impl TargetOutcome {
         Coin { success: inside, failure: self.outside[truth] }
     }
 
-    /// The law of an owner over the classes: over all of them, or given that it is inside. None if it never is.
+    /// The law of an owner over the classes: over all of them, or given that it is inside. `None` if it never is.
     pub(super) fn law(&self, truth: Truth) -> Option<Vec<f64>> {
         if self.counts_outside() {
             return Some(self.classes.iter().chain([&self.outside]).map(|class| class[truth]).collect());
@@ -255,7 +256,7 @@ impl TargetOutcome {
         (inside > 0.0).then(|| self.classes.iter().map(|class| class[truth] / inside).collect())
     }
 
-    /// The laws of both truths; none if owners of one truth are never inside.
+    /// The laws of both truths; `None` if owners of one truth are never inside.
     pub(super) fn laws(&self) -> Option<PerTruth<Vec<f64>>> {
         Some(PerTruth { yes: self.law(Truth::Yes)?, no: self.law(Truth::No)? })
     }
@@ -283,8 +284,8 @@ impl TargetOutcome {
 }
 
 impl DetailedOutcome {
-    /// Whether there are at most three classes and the target can be in all but at most one of them, or the target's class is certain,
-    /// so that the others reveal nothing.
+    /// Whether there are at most three classes and the target can be in all but at most one of them, or the target's class is
+    /// certain, so that the others reveal nothing.
     fn has_few_classes(&self) -> bool {
         self.inside.len() <= 1 || self.count() <= 3 && self.outside.len() <= 1
     }
@@ -324,7 +325,7 @@ fn outcomes(
     possible.map(|(index, group)| TargetOutcome::new(simplify(group), total(&without(groups, index)))).collect()
 }
 
-/// What is known from below where the tallies do not determine the cells: the views that they do determine, and what is seen of
+/// Lower bounds where the tallies do not determine the cells: the views that they do determine, and the observation of
 /// the target without any tallies.
 fn coarser_views(groups: &[Vec<ExactLikelihood>], garblings: &[Vec<ExactLikelihood>]) -> Vec<Vec<TargetOutcome>> {
     let whole = |classes: &Vec<_>| vec![TargetOutcome::new(merge_to_three(classes), ExactLikelihood::default())];

@@ -70,7 +70,7 @@ pub(crate) struct WorkBudget {
     allowance: Cell<Allowance>,
 }
 
-/// What may be spent at present: the number of steps taken when it was allowed, and the number at which it is used up.
+/// The present allowance: the number of steps taken when it was granted, and the number at which it is used up.
 #[derive(Clone, Copy, Debug)]
 struct Allowance {
     start: u64,
@@ -90,7 +90,7 @@ impl WorkBudget {
         Self { spent: Cell::new(0), limit, progress: None, allowance: Cell::new(Allowance { start: 0, end: limit }) }
     }
 
-    /// A count without a limit, for work on a thread of its own.
+    /// A count without a limit, for work on another thread.
     pub(crate) fn unlimited() -> Self {
         Self::within(WorkLimit::steps(u64::MAX), 1)
     }
@@ -112,7 +112,7 @@ impl WorkBudget {
         }
     }
 
-    /// Allows a share of what is left; [`WorkBudget::exhausted`] then refers to that allowance.
+    /// Allows a share of the remaining steps; [`WorkBudget::exhausted`] then refers to that allowance.
     pub(crate) fn allow(&self, share: f64) {
         let spent = self.spent.get();
         let left = self.limit.saturating_sub(spent);

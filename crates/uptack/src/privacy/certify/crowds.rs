@@ -72,7 +72,7 @@ impl<'a> Crowds<'a> {
             return CrowdValue { value: Enclosure::ZERO, crowd };
         }
         let upper = rounded_up(numerator);
-        // Tallies that do not determine the cells may hide what a cell alone would show.
+        // Tallies that do not determine the cells may hide the evidence of a single cell.
         let shown = if self.view.is_determined() { upper * (1.0 - 1e-15) } else { 0.0 };
         CrowdValue { value: Enclosure::of_probability(shown, upper), crowd }
     }
@@ -148,8 +148,8 @@ impl<'a> Crowds<'a> {
         self.view.enumeration_cost(self.others).is_some_and(|cost| cost <= self.enumeration)
     }
 
-    /// Whether single crowds are evaluated by enumerating their histograms. With two classes the formula is quick, while enumeration
-    /// takes the square of the crowd's size; but in a small crowd with rare classes only enumeration is precise.
+    /// Whether single crowds are evaluated by enumerating their histograms. With two classes the formula is quick, while
+    /// enumeration takes the square of the crowd's size; but in a small crowd with rare classes only enumeration is precise.
     fn enumerates(&self) -> bool {
         self.enumerable_by_histogram() && (self.others <= FEW_OTHERS || !self.view.is_two_classes())
     }
@@ -214,8 +214,8 @@ impl<'a> Crowds<'a> {
         [crowd, self.others - crowd].into_iter().take(if self.view.is_symmetric() { 1 } else { 2 })
     }
 
-    /// Crowds of nearly one truth, nearer and nearer to the ends, where only a handful of owners may draw alike: the worst crowd may
-    /// be one of them then, and costs little.
+    /// Crowds of nearly one truth, nearer and nearer to the ends, where only a handful of owners may draw alike: the worst crowd
+    /// may be one of them then, and costs little.
     fn next_to_the_ends(&self) -> Vec<u64> {
         let like = self.view.in_common();
         if !self.are_cheap() || like.yes.max(like.no) * self.others as f64 > A_HANDFUL {
@@ -243,7 +243,7 @@ impl<'a> Crowds<'a> {
 }
 
 /// The limit for one view. A sum of scores on its lattice costs about the same in every crowd. Where an answer is seen as well,
-/// there is one for each of its outputs, and more work hardly ever closes what a quarter of it leaves open.
+/// there is one for each of its outputs, and more work hardly ever closes a claim that a quarter of it leaves open.
 fn limit_for(view: &ReducedView, limit: WorkLimit) -> WorkLimit {
     if !view.needs_sums() {
         return limit;

@@ -1,5 +1,5 @@
-//! ε at one δ over all crowds, and the ε at which one crowd's divergence, which falls with ε, reaches δ (`docs/accounting.md`, "From δ
-//! to ε").
+//! ε at one δ over all crowds, and the ε at which one crowd's divergence, which falls with ε, reaches δ (`docs/accounting.md`,
+//! "From δ to ε").
 
 use super::CertificateMargin;
 use super::crowds::Crowds;
@@ -17,7 +17,7 @@ const MARGINS: [CertificateMargin; 5] = [
     CertificateMargin { excess: 2.5e-2, share: 0.5 },
     CertificateMargin { excess: 0.1, share: 1.0 },
 ];
-/// Where the ends are a factor of this apart, only the widest margin is tried: what it adds does not matter then.
+/// Where the ends are a factor of this apart, only the widest margin is tried, since its width hardly matters then.
 const FAR_APART: f64 = 1.2;
 /// How often a sweep is repeated from the worst crowd that the last one found.
 const MOST_REPEATED: usize = 4;
@@ -91,7 +91,7 @@ impl<'s, 'a> EpsilonSearch<'s, 'a> {
         self.crowds.solve(self.delta, self.largest, &|epsilon, ends| self.at_ends(epsilon, ends))
     }
 
-    /// What the privacy blanket alone certifies.
+    /// The ε that the privacy blanket alone certifies.
     pub(super) fn by_blanket(&self) -> f64 {
         solve_from_above(self.delta, (0.0, self.largest), |epsilon| self.crowds.blanket(self.at(epsilon)))
     }
@@ -154,7 +154,7 @@ impl<'s, 'a> EpsilonSearch<'s, 'a> {
         (None, attained)
     }
 
-    /// The ε that a sweep shows if it starts above `found` by a margin; none if it shows nothing.
+    /// The ε that a sweep shows if it starts above `found` by a margin; `None` if it shows nothing.
     fn swept(&self, found: f64, margin: CertificateMargin, everywhere: f64, attained: &mut Attained) -> Option<f64> {
         self.crowds.work.allow(margin.share);
         let mut proposition = self.proposition(found, margin, everywhere);
@@ -163,7 +163,7 @@ impl<'s, 'a> EpsilonSearch<'s, 'a> {
         shown.then(|| proposition.request.growth.ln() * (1.0 + 1e-14))
     }
 
-    /// Repeats the sweep from the worst crowd found on the way, while each finds a worse one and what is shown is far above it.
+    /// Repeats the sweep from the worst crowd found on the way, while each finds a worse one and the proven ε is far above it.
     fn sharpened(&self, mut shown: f64, everywhere: f64, attained: &mut Attained) -> f64 {
         let repetitions = if self.crowds.are_cheap() { MOST_REPEATED } else { 0 };
         for _ in 0..repetitions {
@@ -217,7 +217,7 @@ impl<'s, 'a> EpsilonSearch<'s, 'a> {
         solve_from_above(self.delta, (lower, self.largest), bound)
     }
 
-    /// The smaller of what was found and the bound by the privacy blanket, to a per mille. What is closed is at most that much above
+    /// The smaller of a value and the bound by the privacy blanket, to a per mille. A closed value is at most that much above
     /// the true ε, so the blanket could not lower it by more.
     fn at_most_blanket(&self, found: CrowdValue) -> CrowdValue {
         let blanket = |epsilon: f64| self.crowds.blanket(self.at(epsilon));
@@ -226,7 +226,7 @@ impl<'s, 'a> EpsilonSearch<'s, 'a> {
         if closed || self.crowds.work.overdrawn() || blanket(upper * 0.999) > self.delta {
             return found;
         }
-        // It bounds the true ε, so it is not below what was found.
+        // It bounds the true ε, so it is not below the lower end.
         found.with_upper(solve_from_above(self.delta, (lower, upper), blanket))
     }
 }
@@ -253,7 +253,7 @@ fn margins(best: Enclosure) -> Vec<CertificateMargin> {
     let skipped = if upper > FAR_APART * lower { MARGINS.len() - 1 } else { usize::from(apart) };
     let mut margins: Vec<CertificateMargin> = MARGINS.into_iter().skip(skipped).collect();
     if skipped == 0 {
-        // What is lost at the ends leaves less room for the certificate to close.
+        // The width of the known value leaves less room for the certificate to close.
         margins[0].excess -= (upper / lower - 1.0).max(0.0);
     }
     margins

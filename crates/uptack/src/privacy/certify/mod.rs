@@ -1,7 +1,7 @@
 //! The largest divergence over all crowds, from both sides.
 //!
-//! [`crowds`] evaluates crowds, [`sweep`] covers all of them by ranges whose widths it learns, this module chooses what the sweep has to
-//! show about δ at one ε, and [`epsilon`] the same about ε at one δ. `docs/accounting.md` has the
+//! [`crowds`] evaluates crowds, [`sweep`] covers all of them by ranges whose widths it learns, this module chooses the statement
+//! about δ at one ε that the sweep has to prove, and [`epsilon`] the statement about ε at one δ. `docs/accounting.md` has the
 //! arguments under "Adding an owner never hurts" and "From δ to ε".
 
 mod crowds;
@@ -59,7 +59,7 @@ impl<'a> CrowdSearch<'a> {
         delta_over_all_crowds(&self.crowds, epsilon)
     }
 
-    /// ε at one δ over all crowds; none where δ is below the floor.
+    /// ε at one δ over all crowds; `None` if δ is below the floor.
     pub(crate) fn epsilon(&self, delta: f64) -> Option<CrowdValue> {
         Some(self.epsilon_search(delta)?.over_all_crowds())
     }
@@ -80,7 +80,7 @@ impl<'a> CrowdSearch<'a> {
     }
 
     /// δ at one ε for the two crowds of one truth and for `crowds` besides, where only values near `delta` matter: far below
-    /// it, what is left out may be more than what is computed. Once one crowd is above it, the others are skipped.
+    /// it, the omitted mass may exceed the value. Once one crowd is above it, the others are skipped.
     pub(crate) fn delta_near(&self, epsilon: f64, delta: f64, crowds: &[u64]) -> Enclosure {
         if let Some(floor) = self.crowds.beyond_all_ratios(epsilon) {
             return floor.value;
@@ -110,7 +110,7 @@ impl<'a> CrowdSearch<'a> {
         (found.lower() > delta).then_some(found.crowd)
     }
 
-    /// The search for the ε of one δ; none where δ is below the floor.
+    /// The search for the ε of one δ; `None` if δ is below the floor.
     fn epsilon_search(&self, delta: f64) -> Option<EpsilonSearch<'_, 'a>> {
         (delta >= self.floor().upper()).then(|| EpsilonSearch::new(&self.crowds, delta))
     }
@@ -153,8 +153,8 @@ struct DeltaSearch<'s, 'a> {
 }
 
 impl DeltaSearch<'_, '_> {
-    /// The worst of what was found and a few crowds of both truths. They are evaluated roughly; only one that may be the worst is
-    /// worth its precise value.
+    /// The worst of the known crowds and a few crowds of both truths. They are evaluated roughly; only one that may be the worst
+    /// is worth its precise value.
     fn with_samples(&self, best: CrowdValue) -> CrowdValue {
         let glance = DivergenceRequest { goal: best.lower(), ..self.request }.glance();
         let rough = self.crowds.samples(glance).into_iter().reduce(CrowdValue::larger);

@@ -10,7 +10,8 @@ use crate::truth::Truth;
 /// A search that has used this share of its allowance must have come a third as far, or it is given up for a wider one.
 const EARLY: f64 = 0.3;
 
-/// What the sweep tries to show: at the question's ε no crowd has a divergence above `limit`; `largest` bounds all so far.
+/// The statement that the sweep tries to prove: at the requested ε no crowd has a divergence above `limit`; `largest` bounds all
+/// so far.
 pub(super) struct Proposition {
     pub(super) request: DivergenceRequest,
     pub(super) limit: f64,
@@ -19,7 +20,7 @@ pub(super) struct Proposition {
     pub(super) base: f64,
     /// By how much ε grows when the proposition is weakened.
     pub(super) step: f64,
-    /// The e^ε from which on the proposition needs no proof.
+    /// The e^ε from which on the proposition is trivial.
     pub(super) trivial: f64,
     /// A bound for every crowd.
     pub(super) everywhere: f64,
@@ -34,7 +35,7 @@ pub(super) struct Attained {
 }
 
 impl Attained {
-    /// The lower end of what was found.
+    /// The lower end of a value that was found.
     pub(super) fn by(found: CrowdValue) -> Self {
         Self { value: found.lower(), crowd: found.crowd }
     }
@@ -42,8 +43,8 @@ impl Attained {
 
 impl Crowds<'_> {
     /// Covers all crowds by ranges, each bounded by the crowd of its fewest yes- and its fewest no-owners. Where a range
-    /// cannot be bounded by the limit although it is small, `weaken` weakens the proposition, and `learned` returns what an
-    /// exact value there implies for the number sought. Returns whether all crowds were covered.
+    /// cannot be bounded by the limit although it is small, `weaken` weakens the proposition, and `learned` returns the bound
+    /// that an exact value there implies for the number sought. Returns whether all crowds were covered.
     pub(super) fn sweep(
         &self,
         proposition: &mut Proposition,
@@ -66,8 +67,8 @@ impl Crowds<'_> {
         (self.others / parts).max(1)
     }
 
-    /// A bound for all crowds of at least these yes- and no-owners and as many more of either truth as are missing, and a guess
-    /// at what it would be without the losses of the method. An owner of unknown truth draws with some probability from the law
+    /// A bound for all crowds of at least these yes- and no-owners and as many more of either truth as are missing, and an
+    /// estimate of it without the losses of the method. An owner of unknown truth draws with some probability from the law
     /// of one known truth; where too few of them do, which is made rare, the bound for all crowds stands in.
     fn range_bound(&self, known: Crowd, proposition: &Proposition) -> (f64, f64) {
         // Ranges end at the half, so that the bound for every crowd, which is one of half crowds, stands in for this one, too.
@@ -204,8 +205,8 @@ const LOSS_ALLOWED: f64 = 1.1;
 /// A bound whose logarithm is this far below that of the limit says nothing about the next range.
 const FAR_BELOW: f64 = -5.0;
 
-/// Learns from the ranges so far how wide the next may be: the logarithm of a range's bound is about a level, which falls from the
-/// crowds of one truth inwards, plus a part that grows with the width.
+/// Learns from the ranges so far how wide the next may be: the logarithm of a range's bound is about a level, which falls from
+/// the crowds of one truth inwards, plus a part that grows with the width.
 #[derive(Default)]
 pub(super) struct RangeWidth {
     /// By how much the logarithm grows with each crowd in the range.
@@ -215,7 +216,7 @@ pub(super) struct RangeWidth {
     before: Option<RangeLevel>,
     /// The last range that failed.
     failed: Option<Failed>,
-    /// The logarithm of what the method lost in the last range that held.
+    /// The logarithm of the method's loss in the last range that held.
     loss: f64,
 }
 
@@ -258,7 +259,7 @@ pub(super) struct Tried {
     pub(super) from: u64,
     pub(super) width: u64,
     pub(super) bound: f64,
-    /// What the bound would be without the losses of the method.
+    /// An estimate of the bound without the losses of the method.
     pub(super) guess: f64,
     pub(super) holds: bool,
 }
@@ -273,8 +274,8 @@ impl Tried {
 }
 
 impl RangeWidth {
-    /// The width of the next range, which starts where the last one ended if that one held, and where it started otherwise. `base`
-    /// is the divergence of the crowds of one truth, `limit` what a bound must not exceed.
+    /// The width of the next range, which starts where the last one ended if that one held, and where it started otherwise.
+    /// `base` is the divergence of the crowds of one truth, `limit` the largest bound that is accepted.
     pub(super) fn next(&mut self, tried: Tried, base: f64, limit: f64) -> u64 {
         if tried.holds {
             self.loss = (tried.bound / tried.guess).ln();

@@ -1,4 +1,4 @@
-//! A lower bound on what is given away: some fixed pair of neighbouring worlds attains it (`docs/composition.md`, "The lower
+//! A lower bound on a composition: some fixed pair of neighbouring worlds attains it (`docs/composition.md`, "The lower
 //! value").
 
 use super::composed::Composition;
@@ -14,8 +14,8 @@ use crate::privacy::divergence::many_classes::PairLaw;
 const CELLS_PER_DEVIATION: f64 = 128.0;
 /// The longest transform that is worth its time; about five are made for one lower end. A smaller limit makes grids coarser.
 const LONGEST: usize = 1 << 18;
-/// Outcomes of the lowest losses are left out as long as all queries together lose less than this of δ. A probability of which only
-/// the error bound of a transform is left seems to have a very low loss, which would make the grid long.
+/// Outcomes of the lowest losses are left out as long as all queries together lose less than this of δ. A probability of which
+/// only the error bound of a transform is left seems to have a very low loss, which would make the grid long.
 const LEFT_OUT: f64 = 1e-5;
 /// The part of δ that is given up for residuals that are improbably small together.
 const IMPROBABLE: f64 = 1e-3;
@@ -29,7 +29,7 @@ pub(in crate::privacy) struct Attained {
 }
 
 impl Attained {
-    /// Puts the pairs on one grid; none if all losses are zero.
+    /// Puts the pairs on one grid; `None` if all losses are zero.
     pub(in crate::privacy) fn new(pairs: &[(&PairLaw, u64)]) -> Option<Self> {
         let total: f64 = pairs.iter().map(|(_, times)| *times as f64).sum();
         let used = pairs.iter().filter(|(_, times)| *times > 0);
@@ -54,7 +54,7 @@ impl Attained {
 
     /// ε at `delta` is at least this, and at most `above`.
     ///
-    /// Far from its centre a transform loses what it is asked for, so each is centred on what the one before found.
+    /// Far from its centre a transform is imprecise, so each is centred on the result of the previous one.
     pub(in crate::privacy) fn epsilon(&self, delta: f64, above: f64) -> f64 {
         let improbable = IMPROBABLE * delta;
         let (mut best, mut centre) = (0.0_f64, above);
@@ -69,7 +69,8 @@ impl Attained {
         if best > 0.0 { best + self.lost(improbable) } else { 0.0 }.min(above)
     }
 
-    /// What rounding down has taken from the sum of all losses at least, except for outcomes of at most this mass together.
+    /// A lower bound on what rounding down has taken from the sum of all losses, except for outcomes of at most this mass
+    /// together.
     fn lost(&self, improbable: f64) -> f64 {
         if improbable <= 0.0 {
             return 0.0;
@@ -108,7 +109,7 @@ impl RepeatedPair {
     }
 }
 
-/// The pairs with their losses rounded down to the finest grid whose transform is not too long; none if all losses are zero.
+/// The pairs with their losses rounded down to the finest grid whose transform is not too long; `None` if all losses are zero.
 fn on_finest_grid(pairs: &[RepeatedPair]) -> Option<Composition> {
     let mut spacing = finest_spacing(pairs)?;
     loop {
@@ -119,14 +120,14 @@ fn on_finest_grid(pairs: &[RepeatedPair]) -> Option<Composition> {
     }
 }
 
-/// The spacing of the finest grid that is worth its time, a power of two; none if all losses are zero.
+/// The spacing of the finest grid that is worth its time, a power of two; `None` if all losses are zero.
 fn finest_spacing(pairs: &[RepeatedPair]) -> Option<f64> {
     let deviation = pairs.iter().map(RepeatedPair::mean_square).fold(0.0, f64::max).sqrt();
     let spacing = (deviation / CELLS_PER_DEVIATION).log2().floor().exp2();
     (spacing.is_finite() && spacing > 1e-12).then_some(spacing)
 }
 
-/// The pairs with their losses rounded down to a grid; none if their transform would be too long.
+/// The pairs with their losses rounded down to a grid; `None` if their transform would be too long.
 fn on_grid(pairs: &[RepeatedPair], spacing: f64) -> Option<Composition> {
     let parts: Vec<RepeatedQuery> = pairs.iter().map(|pair| pair.rounded_down(spacing)).collect();
     let longest = parts.iter().map(|part| 2 * part.loss.half() + 1).max().unwrap_or(1);

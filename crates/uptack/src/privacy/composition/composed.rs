@@ -1,5 +1,5 @@
-//! The guarantee of a list of queries that was fixed in advance, a ballot's among them (`docs/composition.md`, "What is claimed, and when it
-//! holds" and "Ballots").
+//! The guarantee of a list of queries that was fixed in advance, a ballot's among them (`docs/composition.md`, "What is claimed,
+//! and when it holds" and "Ballots").
 
 use super::convolution::{
     CellRange, HockeyStickBounds, RepeatedQuery, infinite_mass, log_moment, query_count, sum_over_queries,
@@ -56,7 +56,7 @@ impl FixedInAdvance {
 /// The upper end of an answer is the claim. The lower end bounds the composition of the pair of laws whose profile is *exactly*
 /// the given one (or lies above it): the gap says what discretization and arithmetic cost at most. A query whose worst crowd or
 /// direction changes with ε may be better than that pair, never worse: where the profile is a maximum over several pairs, the
-/// lower end is not a lower bound of what any one of them gives away.
+/// lower end is not a lower bound for any one of them.
 #[derive(Debug, Clone)]
 pub struct Composition {
     parts: Vec<RepeatedQuery>,
@@ -122,8 +122,8 @@ impl Composition {
         Ok(Some(Enclosure::new(lower, best)))
     }
 
-    /// The least ε that a tail certifies, if one does, and the last tail made: the first is centred on Chernoff's guess, the second
-    /// on what the first one found.
+    /// The least ε that a tail certifies, if one does, and the last tail made: the first is centred on Chernoff's guess, the
+    /// second on the result of the first.
     fn certified_epsilon(&self, delta: f64, floor: f64) -> (HockeyStickBounds, Option<f64>) {
         let least = |tail: &HockeyStickBounds| least_epsilon(tail.top(), delta, |epsilon| tail.upper(epsilon));
         let first = self.tail_at(self.chernoff((delta - floor).max(delta * 1e-9)));

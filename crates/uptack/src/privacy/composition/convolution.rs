@@ -1,9 +1,10 @@
 //! Convolution of many loss distributions by a tilted Fourier transform, with its error carried along
 //! (`docs/composition.md`, "Convolution").
 //!
-//! The error of a transform is absolute, and the tail that is wanted is tiny. So every mass is first multiplied by e^(order·loss):
-//! the tilted sum has its bulk where the tail is asked for, and undoing the tilt turns the absolute error into one
-//! relative to the tail. Mass that wraps around the circle only adds to a bound; mass above the range of cells is bounded by Chernoff.
+//! The error of a transform is absolute, and the tail that is wanted is tiny. So every mass is first multiplied by
+//! e^(order·loss): the tilted sum has its bulk where the tail is asked for, and undoing the tilt turns the absolute error into
+//! one relative to the tail. Mass that wraps around the circle only adds to a bound; mass above the range of cells is bounded by
+//! Chernoff.
 
 use std::ops::RangeInclusive;
 
@@ -256,7 +257,8 @@ fn weight_error(part: &RepeatedQuery, order: f64, normalizer: f64) -> f64 {
     2.0 * ELEMENTARY + ROUNDOFF * (4.0 * exponent + additions + 4.0)
 }
 
-/// How far the transform of real weights may be off at any one frequency, which may carry all of the error of the whole transform.
+/// How far the transform of real weights may be off at any one frequency, which may carry all of the error of the whole
+/// transform.
 fn transform_error(fourier: &Fourier, weights: &[Complex]) -> f64 {
     let norm: f64 = weights.iter().map(|weight| weight.real * weight.real).sum::<f64>().sqrt();
     fourier.relative_error() * (weights.len() as f64).sqrt() * norm * 1.01
@@ -315,8 +317,8 @@ impl LossSpectrum {
         sum / length * (1.0 + 4.0 * ROUNDOFF * length)
     }
 
-    /// The conjugate of the whole spectrum. The inverse transform is the conjugate of the transform of the conjugate, and the sum is
-    /// real.
+    /// The conjugate of the whole spectrum. The inverse transform is the conjugate of the transform of the conjugate, and the
+    /// sum is real.
     fn conjugate_spectrum(&self) -> Vec<Complex> {
         let inner = &self.frequencies[1..self.frequencies.len() - 1];
         let first_half = self.frequencies.iter().map(|frequency| frequency.value.conjugate());
@@ -380,7 +382,7 @@ impl SpectrumValue {
 pub(crate) struct HockeyStickBounds {
     upper: HockeyStickCurve,
     lower: HockeyStickCurve,
-    /// What both curves are multiplied by.
+    /// The factor on both curves.
     scale: Enclosure,
     /// The mass above the represented losses, at most.
     above: f64,

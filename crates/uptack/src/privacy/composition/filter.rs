@@ -21,7 +21,7 @@ use super::{LossDistribution, add_local, at_least_one, not_negative, open_probab
 use crate::Result;
 use crate::certified::rounding::{ELEMENTARY, ROUNDOFF, add_up, up};
 
-/// What one query (or a few equal ones) costs at most, known before its coins are tossed.
+/// The most that one query (or a few equal ones) can cost, known before its coins are tossed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Charge {
     cost: Cost,
@@ -76,13 +76,13 @@ impl Charge {
         self.of_all(one.max(0.0))
     }
 
-    /// What all repetitions add up to, each of this much.
+    /// The sum over all repetitions, each of this much.
     fn of_all(&self, one: f64) -> f64 {
         add_local(one, self.times).unwrap_or(f64::INFINITY)
     }
 }
 
-/// A budget (ε, δ) and what was spent of it.
+/// A budget (ε, δ) and the part of it that is spent.
 ///
 /// A refused charge changes nothing. Its serialized form keeps every bit; a form that could not have come from a
 /// filter is refused when read.
@@ -299,7 +299,7 @@ pub(super) struct StoredFilter {
     moments: [String; ORDERS],
 }
 
-/// The meaning of the stored sums: what the shares are. Another rule needs another number.
+/// The version of the stored form. Other shares of δ need another number, because the sums would mean something else.
 const VERSION: u32 = 1;
 
 impl From<Filter> for StoredFilter {

@@ -1,4 +1,4 @@
-//! One owner answers many queries: what all the releases together may reveal.
+//! Composition: the guarantee of all releases together if one owner answers many queries.
 //!
 //! A certified [`Profile`] δ(ε) becomes a dominating [`LossDistribution`] on a grid; several of them become a
 //! [`Composition`], which answers δ(ε) and ε(δ) with every rounding on the safe side. If the queries are chosen as

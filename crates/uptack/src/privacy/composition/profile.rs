@@ -189,8 +189,8 @@ fn bound_at_zero(deltas: &[f64], spacing: f64) -> f64 {
     deltas.iter().enumerate().skip(1).map(chord).fold(deltas[0], f64::min)
 }
 
-/// A falling profile at the knots 0, spacing, …, and its greatest convex minorant. The true profile is convex and below every dot,
-/// hence below the minorant.
+/// A falling profile at the knots 0, spacing, …, and its greatest convex minorant. The true profile is convex and below every
+/// dot, hence below the minorant.
 pub(super) struct ProfileCurve {
     pub(super) spacing: f64,
     /// δ at each knot, from above.

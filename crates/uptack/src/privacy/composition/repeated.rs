@@ -14,7 +14,7 @@ use crate::privacy::likelihood::PerDirection;
 use crate::privacy::one_aggregator;
 use crate::privacy::{Accountant, Delta, Guarantee, Target, Views};
 
-/// What all releases together, and all of an owner's answers together, give away.
+/// The guarantees of all releases together, and of all answers of an owner together.
 #[derive(Clone, Debug)]
 pub struct Repeated {
     /// How often the owner answers.
@@ -23,9 +23,9 @@ pub struct Repeated {
     pub answers: Vec<Option<f64>>,
     /// Local ε of all cells.
     pub linked: Option<f64>,
-    /// ε of all published sums if one aggregator and nobody else is honest; δ is 0. None without noise.
+    /// ε of all published sums if one aggregator and nobody else is honest; δ is 0. `None` without noise.
     pub one_aggregator: Option<Enclosure>,
-    /// Whichever of ε and δ the target leaves open, of all releases together; none if δ is below the floor.
+    /// Whichever of ε and δ the target leaves open, of all releases together; `None` if δ is below the floor.
     pub release: Option<Enclosure>,
 }
 
@@ -62,7 +62,7 @@ pub fn release_loss(accountant: &Accountant, repetitions: u64, smallest_delta: f
     ReleaseProfile::new(accountant).loss(repetitions, smallest_delta)
 }
 
-/// The certified profile of a release, from above; it remembers what it was asked.
+/// The certified profile of a release, from above; it caches its values.
 #[derive(Debug)]
 pub struct ReleaseProfile<'a> {
     accountant: &'a Accountant,
@@ -76,7 +76,7 @@ impl<'a> ReleaseProfile<'a> {
     }
 
     /// An ε that bounds `times` releases together at `delta`: the upper end that [`Repeated`] has before it is capped by the
-    /// linked ε, without the cost of the lower end. None if δ is below the floor.
+    /// linked ε, without the cost of the lower end. `None` if δ is below the floor.
     pub fn epsilon_upper(&self, times: u64, delta: Delta) -> Result<Option<f64>> {
         let composition = self.composition(times, delta.value())?;
         let noise = self.accountant.noise_epsilon();
@@ -150,7 +150,7 @@ fn releases_together(
     }))
 }
 
-/// The upper end of a composition; none if δ is below the floor.
+/// The upper end of a composition; `None` if δ is below the floor.
 fn composed_upper(profile: &ReleaseProfile<'_>, target: Target, times: u64) -> Result<Option<f64>> {
     let smallest = match target {
         Target::Delta(delta) => delta.value(),
@@ -182,7 +182,7 @@ fn worst_history(histories: &[Attained], epsilon: f64) -> Option<(&Attained, f64
 }
 
 /// Pairs of neighbouring histories: the crowd is the same one in every query, and the target is *yes* in the first and *no* in
-/// the second history in all, none or half of the queries. The composition gives away at least what any of them does.
+/// the second history in all, none or half of the queries. The composition reveals at least as much as any of them.
 fn attained(accountant: &Accountant, worst_crowd: u64, times: u64) -> Vec<Attained> {
     let mut crowds = vec![worst_crowd, 0, accountant.owners() - 1];
     crowds.sort_unstable();

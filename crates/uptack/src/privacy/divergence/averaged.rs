@@ -7,7 +7,7 @@ use crate::certified::rounding::Enclosure;
 use crate::privacy::likelihood::{Direction, DirectionBounds, PerDirection};
 use crate::privacy::work::WorkBudget;
 
-/// An upper bound, and a guess at what it would be without the losses of the method.
+/// An upper bound, and an estimate of it without the losses of the method.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Attempt {
     pub(crate) bound: DirectionBounds,
@@ -24,14 +24,14 @@ impl Attempt {
 /// With more blocks than this, a smaller range of crowds is the cheaper way.
 const MOST_BLOCKS: f64 = 40.0;
 
-/// What is known of falling functions of a binomial number before their expectation is bounded.
+/// Falling functions of a binomial number whose expectation is to be bounded.
 pub(crate) struct Falling {
     pub(crate) law: Binomial,
     /// The values at the mean.
     pub(crate) center: DirectionBounds,
     /// Bounds for all numbers.
     pub(crate) everywhere: DirectionBounds,
-    /// What the bounds should not exceed.
+    /// The largest bounds that are accepted.
     pub(crate) goals: DirectionBounds,
 }
 

@@ -31,7 +31,7 @@ pub(super) fn divergences(outcome: &DetailedOutcome, others: u64, growth: f64) -
     found
 }
 
-/// The array of all histograms of a crowd with the target. The last class needs no axis: its count is what the others leave. The
+/// The array of all histograms of a crowd with the target. The last class needs no axis: its count follows from the others. The
 /// classes that the target may be in come first.
 struct Histograms<'a> {
     outcome: &'a DetailedOutcome,

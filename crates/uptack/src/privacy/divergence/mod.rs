@@ -1,4 +1,4 @@
-//! The divergence of a view in one crowd: the sum over what the adversary may see of the target.
+//! The divergence of a view in one crowd: the sum over the outcomes of what the adversary sees of the target.
 //!
 //! Which method for which crowd:
 //!
@@ -34,7 +34,7 @@ use super::work::WorkBudget;
 use crate::certified::rounding::Enclosure;
 
 impl ReducedView {
-    /// Elementary steps to enumerate all crowds; none where enumeration is not exact.
+    /// Elementary steps to enumerate all crowds; `None` if enumeration is not exact.
     pub(crate) fn enumeration_cost(&self, others: u64) -> Option<u64> {
         let cost = |sum: u64, outcome: &DetailedOutcome| sum.saturating_add(enumerated::cost(outcome, others));
         (self.is_determined() && self.noise.is_none()).then(|| self.detail.iter().fold(0, cost))
@@ -54,7 +54,8 @@ impl ReducedView {
             .fold(nothing, |sums, values| sums.into_iter().zip(values).map(|(sum, value)| sum.plus(value)).collect())
     }
 
-    /// A crowd of one truth, in both directions. The upper end bounds the view, the lower end what the tallies show.
+    /// A crowd of one truth, in both directions. The upper end bounds the view, the lower end the part of it that the tallies
+    /// show.
     pub(crate) fn one_truth(&self, crowd: OneTruth, request: DivergenceRequest, work: &WorkBudget) -> Divergences {
         if self.noise.is_some() {
             return self.both_truths(crowd.into(), request, work);
@@ -101,8 +102,8 @@ impl ReducedView {
         PerDirection::sum(self.above.iter().map(value))
     }
 
-    /// What a crowd shows of the target in both directions, from below. There are several laws where the tallies are only known
-    /// to show several coarser views.
+    /// The evidence about the target in a crowd, in both directions, from below. There are several laws where the tallies are
+    /// only known to show several coarser views.
     pub(crate) fn pair_laws(&self, crowd: Crowd, work: &WorkBudget) -> Vec<PerDirection<PairLaw>> {
         match &self.noise {
             Some(noise) => {
@@ -154,7 +155,7 @@ impl ReducedView {
         })
     }
 
-    /// A crowd by the best tests on sums of scores, from below; none where the tallies do not determine the cells.
+    /// A crowd by the best tests on sums of scores, from below; `None` if the tallies do not determine the cells.
     fn best_tests(&self, crowd: Crowd, request: DivergenceRequest, work: &WorkBudget) -> Option<DirectionBounds> {
         let below = |classes: &[WeightedClass]| many_classes::lower(classes, crowd, request.log_cut, work);
         let values = self.is_determined().then(|| self.sum_over_outcomes(request.growth, below))?;
@@ -180,7 +181,7 @@ fn outcomes_in_one_truth(
     PerDirection::sum(outcomes.iter().map(|outcome| outcome.one_truth(crowd, request, work)))
 }
 
-/// What is answered: the divergence in each direction.
+/// The divergence in each direction.
 pub(crate) type Divergences = PerDirection<Enclosure>;
 
 /// Asks for the divergence at e^ε = `growth`, leaving out mass of at most e^`log_cut`. Bounds need not be sharp far below

@@ -77,7 +77,7 @@ impl LinearScore {
     }
 }
 
-/// Sums what the rows contribute, along with the same sum without cancellation, which scales the rounding error.
+/// The sum of the rows' contributions, along with the same sum without cancellation, which scales the rounding error.
 struct RowSum {
     score: LinearScore,
     magnitude: LinearScore,
@@ -97,7 +97,7 @@ impl RowSum {
         Self { score, magnitude, value: 0.0, absolute: 0.0, error: 0.0 }
     }
 
-    /// Whether the score is positive, or so close to zero that rounding may hide that it is: what is counted in excess is within
+    /// Whether the score is positive, or so close to zero that rounding may hide that it is: any excess is within
     /// the error.
     #[inline]
     fn positive(&self, row: OwnerSplit, count: u64) -> bool {
@@ -165,7 +165,7 @@ impl RowSum {
         start.relative_error + 8.0 * ROUNDOFF * rows as f64
     }
 
-    /// A cut that is deep enough for what is cut to stay below the given one after multiplication by the largest score.
+    /// A cut that is so deep that the omitted mass times the largest score stays below the given cut.
     fn deepened(&self, log_cut: f64, owners: u64) -> f64 {
         log_cut - (owners as f64 + 2.0).ln() - self.magnitude.high.max(self.score.high).ln_1p()
     }

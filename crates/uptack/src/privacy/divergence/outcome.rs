@@ -1,5 +1,5 @@
-//! One outcome in one crowd: the choice between the formulas for up to three classes, and a bound where no formula is exact: the adversary is told
-//! who is outside (`docs/accounting.md`, "The divergence of one crowd" and "Telling").
+//! One outcome in one crowd: the choice between the formulas for up to three classes, and a bound where no formula is exact: the
+//! adversary is told who is outside (`docs/accounting.md`, "The divergence of one crowd" and "Telling").
 
 use std::ops::Add;
 
@@ -207,7 +207,7 @@ impl<'a> OutcomeBounds<'a> {
 /// One outcome in a crowd of both truths: a guess at its divergence, and how to bound it.
 struct OutcomeBound<'a> {
     guess: DirectionBounds,
-    /// None where the guess is a bound.
+    /// `None` if the guess is a bound.
     told: Option<OutsideTold<'a>>,
 }
 
@@ -224,8 +224,8 @@ impl<'a> OutcomeBound<'a> {
         Self { guess: told.divergence(told.inside.mean() as u64, request, work), told: Some(told) }
     }
 
-    /// The goals for this outcome, one of `outcomes`: its own guess and, in proportion to it, what all guesses together leave of
-    /// the goal.
+    /// The goals for this outcome, one of `outcomes`: its own guess and, in proportion to it, a share of the gap between the
+    /// goal and all guesses together.
     fn goals(&self, goal: f64, all: DirectionBounds, outcomes: usize) -> DirectionBounds {
         // An outcome whose guess is next to nothing needs some room, too.
         let tiny = 1e-3 * goal;

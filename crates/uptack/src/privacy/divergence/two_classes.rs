@@ -1,9 +1,9 @@
 //! The divergence of two classes in a crowd of both truths, exactly (`docs/accounting.md`, "Two classes").
 //!
 //! The count of the first class is a sum of two binomials. The noise of one aggregator may be added to it ("One honest
-//! aggregator"): the count's law is then convolved with the noise by two passes over its support, and beyond the support the convolved law
-//! is geometric, so that both tails are closed forms, however large the scale. And three classes become two if one of them is so rare that
-//! it may be revealed ("A rare class").
+//! aggregator"): the count's law is then convolved with the noise by two passes over its support, and beyond the support the
+//! convolved law is geometric, so that both tails are closed forms, however large the scale. And three classes become two if one
+//! of them is so rare that it may be revealed ("A rare class").
 
 use super::many_classes::PairLaw;
 use super::{DivergenceRequest, Divergences};
@@ -164,12 +164,12 @@ pub(super) fn noisy_divergence(
         // Both truths write the same.
         return weights.map(|weights| Weight::positive_parts(&weights));
     };
-    // What is cut may count against the second law, which carries the factor e^ε.
+    // The mass that is cut may belong to the second law, which carries the factor e^ε.
     let law = NoisyCount::new([first, second], noise, crowd, request.log_cut - request.growth.ln(), work);
     weights.map(|weights| law.positive_part(weights[0], weights[1], request.growth))
 }
 
-/// What a crowd shows of the target, from below.
+/// The evidence about the target in a crowd, from below.
 pub(super) fn noisy_pair_laws(
     outcome: &TargetOutcome,
     noise: &AddedNoise,
@@ -183,7 +183,7 @@ pub(super) fn noisy_pair_laws(
     PerDirection::each(|direction| law.pair_law([first, second], direction))
 }
 
-/// The logarithm of what is cut where no question says how much matters. A deeper cut makes the law longer and the lower end of
+/// The logarithm of the mass that is cut if no request specifies it. A deeper cut makes the law longer and the lower end of
 /// a composition no better.
 const PAIR_CUT: f64 = -100.0;
 
@@ -234,7 +234,7 @@ impl NoisyCount {
         PairLaw { losses: law.ends().into_iter().chain(law.inner()).filter_map(loss).collect(), infinite: 0.0 }
     }
 
-    /// The loss of an outcome of these two probabilities and its mass, both from below; none where there is no mass.
+    /// The loss of an outcome of these two probabilities and its mass, both from below; `None` if there is no mass.
     fn loss(&self, first: f64, second: f64) -> Option<(f64, f64)> {
         let relative = self.relative_error + self.cut + 8.0 * ROUNDOFF;
         let (likely, other) = (down(first, relative), up(second, relative) + self.cut);
@@ -300,8 +300,8 @@ fn convolved(law: &[f64], noise: &AddedNoise) -> Vec<f64> {
     sums
 }
 
-/// The divergence of three classes by way of the two that are left when the rarest is given away. Hardly anybody of the crowd is
-/// in it but for a small probability; the target's own mass there is added. None where that is too much.
+/// The divergence of three classes from that of two, if the rarest class is revealed to the adversary. Except with a small
+/// probability at most a few owners of the crowd are in it; the target's own mass there is added. `None` if that is too much.
 pub(super) fn without_the_rarest(
     weights: ClassWeights<3>,
     crowd: CrowdLaws<3>,
@@ -322,7 +322,7 @@ pub(super) fn without_the_rarest(
     given_away.enclosures(whole, upper, request)
 }
 
-/// How many of a crowd may be in a class that is given away, tried in this order.
+/// How many owners of a crowd may be in a revealed class, tried in this order.
 const FEW: [u64; 3] = [0, 1, 4];
 /// The share of the allowed loss that the chance of more of them may cost.
 const SHARE_OF_MORE: f64 = 0.1;
@@ -344,12 +344,12 @@ impl RevealedClass {
         Self { class, expected, few }
     }
 
-    /// What is left of one value for each class.
+    /// The values of the other two classes.
     fn left<T: Copy>(&self, values: [T; 3]) -> [T; 2] {
         [values[(self.class + 1) % 3], values[(self.class + 2) % 3]]
     }
 
-    /// The crowd over the other two classes; none where owners of some truth are in neither.
+    /// The crowd over the other two classes; `None` if owners of some truth are in neither.
     fn left_of_crowd(&self, crowd: &CrowdLaws<3>) -> Option<CrowdLaws<2>> {
         let left = CrowdLaws { owners: crowd.owners, laws: crowd.laws.map(|law| self.left(law)) };
         left.each().iter().all(|(_, law)| law[0] + law[1] > 0.0).then_some(left)
@@ -365,7 +365,7 @@ impl RevealedClass {
         more_than(self.few, self.expected) + weights[self.class].first
     }
 
-    /// The divergence of three classes, given that of two among all owners and an upper bound; none where these are too far apart.
+    /// The divergence of three classes, given that of two among all owners and an upper bound; `None` if these are too far apart.
     fn enclosures(
         &self,
         whole: Divergences,

@@ -80,8 +80,8 @@ fn more_than_three_classes_are_bounded_from_both_sides() {
     }
 }
 
-/// Five classes whose ratios are e^±4, e^±2 and 1: the privacy blanket certifies 1.193 and 0.329 here, and variation-ratio 1.489 at
-/// a thousand owners.
+/// Five classes whose ratios are e^±4, e^±2 and 1: the privacy blanket certifies 1.193 and 0.329 here, and variation-ratio 1.489
+/// at a thousand owners.
 #[test]
 fn five_classes_close_below_the_published_bounds() {
     let channel = five_classes();

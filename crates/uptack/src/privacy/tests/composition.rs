@@ -471,8 +471,8 @@ fn histograms(pair: &[(f64, f64)], draws: u64) -> Pair {
     all
 }
 
-/// The divergences of the histories that a lower end may stand for: the crowd stays, the target changes in all, none or half of the
-/// queries.
+/// The divergences of the histories that a lower end may stand for: the crowd stays, the target changes in all, none or half of
+/// the queries.
 fn same_crowd(pairs: &[Pair], crowds: &[u64], times: u64) -> impl Fn(f64) -> f64 + use<> {
     let histories = |crowd: &u64| {
         let possible = |index: u64| -> Pair {

@@ -1,9 +1,10 @@
 //! Any number of classes, in a crowd of one truth or of both: bounds from above and from below (`docs/accounting.md`, "Any number
 //! of classes").
 //!
-//! From above ("Labels"): given the histogram, the divergence is a conditional expectation, over which owners are *yes*, of a mean over the
-//! owners of the commoner truth; so revealing the labels bounds it (Jensen). Adding terms whose conditional expectation is zero
-//! makes that bound sharp to second order ([`Labelled`]). From below ("From below"): any test on a sum of scores ([`ThresholdTest`]).
+//! From above ("Labels"): given the histogram, the divergence is a conditional expectation, over which owners are *yes*, of a
+//! mean over the owners of the commoner truth; so revealing the labels bounds it (Jensen). Adding terms whose conditional
+//! expectation is zero makes that bound sharp to second order ([`Labelled`]). From below ("From below"): any test on a sum of
+//! scores ([`ThresholdTest`]).
 
 mod pair_law;
 mod scores;
@@ -105,11 +106,11 @@ const LOG_LEFT: f64 = -50.0;
 /// The bound with labels revealed, by the mean B of the influences of the rarer truth's owners.
 struct Labelled<'a> {
     crowd: &'a OrientedCrowd,
-    /// x − a: what an owner of the commoner truth adds in each class if B is zero.
+    /// x − a: the contribution of an owner of the commoner truth in each class if B is zero.
     plain: Vec<f64>,
-    /// r: what it adds for each unit of B.
+    /// r: its growth with B.
     slopes: Vec<f64>,
-    /// a/r: what an owner of the rarer truth adds to the mean in each class, with its probability.
+    /// a/r: the contribution of an owner of the rarer truth to the mean in each class, with its probability.
     influences: RealLaw,
 }
 
@@ -126,7 +127,7 @@ impl<'a> Labelled<'a> {
         }
     }
 
-    /// What an owner of the commoner truth adds in each class if B is `mean`: x − a + B·r.
+    /// The contribution of an owner of the commoner truth in each class if B is `mean`: x − a + B·r.
     fn values(&self, mean: f64) -> Vec<f64> {
         self.plain.iter().zip(&self.slopes).map(|(plain, slope)| plain + slope * mean).collect()
     }
@@ -150,7 +151,7 @@ impl<'a> Labelled<'a> {
         self.expectation(&mean, inner, precision.work) * (1.0 + 1e-9 + 2.0 * mean.law.relative_error)
     }
 
-    /// The law of B, tilted to where most of the bound comes from; none where it is too long.
+    /// The law of B, tilted to where most of the bound comes from; `None` if it is too long.
     fn law_of_mean(&self, sum: &ScoreSum, spacing: f64, precision: Precision<'_>) -> Option<LawOfMean> {
         let tilt = self.joint_tilt(sum, spacing);
         let (left, right) = (sum.window(0.0, LOG_LEFT), sum.window(tilt, precision.log_cut.max(DEEPEST_WINDOW)));
@@ -172,7 +173,7 @@ impl<'a> Labelled<'a> {
         let mut last = f64::INFINITY;
         for (index, mass) in coarse(law, *step).iter().enumerate().rev() {
             let value = inner(law.first + index as i64 * step).min(last);
-            // What is left is at most this.
+            // The rest is at most this.
             if value <= 1e-5 * total || work.overdrawn() {
                 return total + value;
             }
@@ -187,7 +188,8 @@ impl<'a> Labelled<'a> {
         self.values(self.influences.largest()).into_iter().fold(0.0, f64::max)
     }
 
-    /// The tilt of the rarer truth's scores that goes with that of the commoner truth's: where most of the expectation comes from.
+    /// The tilt of the rarer truth's scores that goes with that of the commoner truth's: where most of the expectation comes
+    /// from.
     fn joint_tilt(&self, sum: &ScoreSum, spacing: f64) -> f64 {
         let rare = self.crowd.rare as f64;
         let mut tilt = 0.0;
@@ -261,7 +263,8 @@ fn best_test(crowd: &OrientedCrowd, log_cut: f64, work: &WorkBudget) -> f64 {
     ThresholdTest { classes: &crowd.classes, scores: &scores, sum: &sum, turn }.best_threshold(log_cut, work)
 }
 
-/// What the others add to the evidence by their classes, counted from the likeliest class, and where it is even.
+/// The others' contributions to the evidence by their classes, relative to the likeliest class, and the point at which the
+/// evidence is even.
 struct Evidence {
     /// For the commoner and the rarer truth: the number of its owners, and the influences with their probabilities.
     groups: [(u64, RealLaw); 2],
@@ -282,7 +285,7 @@ impl Evidence {
         Self { groups, turn }
     }
 
-    /// The standard deviation of what one owner of the commoner truth adds.
+    /// The standard deviation of the contribution of one owner of the commoner truth.
     fn deviation(&self) -> f64 {
         self.groups[0].1.deviation()
     }
@@ -339,8 +342,8 @@ impl ThresholdTest<'_> {
         self.scores.iter().map(|score| score.abs()).max().unwrap_or(0)
     }
 
-    /// The law of the others' sum with its mean tilted to the turn, and its window. None where it is too long, or where nothing turns
-    /// the evidence: then no threshold is better than none.
+    /// The law of the others' sum with its mean tilted to the turn, and its window. `None` if it is too long, or where nothing
+    /// turns the evidence: then no threshold is better than none.
     fn law_around_turn(&self, log_cut: f64, work: &WorkBudget) -> Option<(TiltedLaw, SumSupport)> {
         if self.turn.is_nan() || self.turn.abs() > FURTHEST_TURN {
             return None;

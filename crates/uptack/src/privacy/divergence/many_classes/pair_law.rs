@@ -1,4 +1,4 @@
-//! What a crowd shows when the target is *yes* against *no*, from below: losses and masses that compose
+//! The evidence in a crowd for a target that is *yes* against *no*, from below: losses and masses that compose
 //! (`docs/composition.md`, "The lower value").
 
 use std::ops::RangeInclusive;
@@ -36,8 +36,8 @@ impl PairLaw {
     }
 }
 
-/// What a sum of scores shows in a crowd when the target is *yes* against *no*: the losses and masses of its outcomes, from
-/// below, in both directions. None where that is not known.
+/// The evidence of a sum of scores for a target that is *yes* against *no*: the losses and masses of its outcomes, from
+/// below, in both directions. `None` if that is not known.
 pub(crate) fn pair_laws(classes: &[Likelihood], crowd: Crowd, work: &WorkBudget) -> Option<PerDirection<PairLaw>> {
     let classes = ScoredClass::all(classes, crowd)?;
     if classes.iter().any(|class| class.alone) && crowd.one_truth().is_none() {
@@ -55,7 +55,7 @@ struct ScoredClass {
 }
 
 impl ScoredClass {
-    /// The classes with scores by what they add to the evidence; none where there are no such scores.
+    /// The classes with scores by their contribution to the evidence; `None` if there are no such scores.
     fn all(classes: &[Likelihood], crowd: Crowd) -> Option<Vec<Self>> {
         let scores = integer_scores(classes, crowd)?;
         Some(classes.iter().zip(scores).map(|(class, score)| Self::new(*class, score, crowd)).collect())
@@ -89,7 +89,7 @@ struct ShownSum {
 }
 
 impl ShownSum {
-    /// None where the law would be too long.
+    /// `None` if the law would be too long.
     fn new(classes: Vec<ScoredClass>, crowd: Crowd, work: &WorkBudget) -> Option<Self> {
         let sum = others_sum(&classes, crowd);
         let window = sum.window(0.0, DEEPEST_WINDOW);
@@ -134,7 +134,7 @@ impl ShownSum {
     }
 }
 
-/// Integer scores for all classes, in the order given, by what they add to the evidence.
+/// Integer scores for all classes, in the order given, by their contribution to the evidence.
 fn integer_scores(classes: &[Likelihood], crowd: Crowd) -> Option<Vec<i64>> {
     if crowd.size() == 0 {
         return Some((0..classes.len() as i64).collect());
@@ -149,8 +149,8 @@ fn integer_scores(classes: &[Likelihood], crowd: Crowd) -> Option<Vec<i64>> {
     classes.iter().map(score).collect()
 }
 
-/// What the classes that the commoner truth reaches add to the evidence, in steps of an integer score. None where the influences
-/// of the rarer truth's owners are unknown.
+/// The contributions of the classes that the commoner truth reaches to the evidence, in steps of an integer score. `None` if the
+/// influences of the rarer truth's owners are unknown.
 fn places_where_reached(classes: &[Likelihood], crowd: Crowd) -> Option<Vec<f64>> {
     let weighted = Vec::from_iter(weighted(classes, Direction::YesOverNo, 1.0));
     let (_, oriented) = OrientedCrowd::split(&weighted, crowd);

@@ -1,5 +1,5 @@
-//! A crowd as the commoner truth sees it, and sums of scores on a lattice (`docs/accounting.md`, "Any number of classes" and "Sums of
-//! scores").
+//! A crowd as the commoner truth sees it, and sums of scores on a lattice (`docs/accounting.md`, "Any number of classes" and
+//! "Sums of scores").
 
 use crate::certified::draws::{Atom, Draws, tilted_moments};
 use crate::certified::root::newton;
@@ -81,7 +81,7 @@ pub(super) fn lattice_sum(law: &RealLaw, owners: u64, wanted: f64, fineness: Fin
     }
 }
 
-/// The tilted law of a sum on a window; none where that is too long for a transform.
+/// The tilted law of a sum on a window; `None` if that is too long for a transform.
 pub(super) fn law_on(window: SumSupport, sum: &ScoreSum, tilt: f64, work: &WorkBudget) -> Option<TiltedLaw> {
     if window.span() > LONGEST / 2 {
         return None;
@@ -165,10 +165,10 @@ impl RealLaw {
     }
 }
 
-/// What a node of a transform costs besides a step for each class: powers and exponentials.
+/// The cost of a node of a transform besides a step for each class: powers and exponentials.
 const STEPS_PER_NODE: u64 = 6;
 
-/// What finding a tilt and a window costs, in nodes.
+/// The cost of finding a tilt and a range, in nodes.
 const NODES_OF_A_TILT: u64 = 300;
 
 /// How many owners there are of the commoner and of the rarer truth, and the classes that the commoner truth reaches.
@@ -212,7 +212,8 @@ pub(super) fn commoner(crowd: Crowd) -> Truth {
 }
 
 impl OrientedCrowd {
-    /// Separates the classes that nobody else is in, where the target shows by itself: their positive part, and the other classes.
+    /// Separates the classes that nobody else is in, where the target shows by itself: their positive part, and the other
+    /// classes.
     pub(super) fn split(classes: &[WeightedClass], crowd: Crowd) -> (f64, Option<Self>) {
         let truth = commoner(crowd);
         let is_reached = |class: &&WeightedClass| class.likelihood[truth] != 0.0 && crowd[truth] != 0;
@@ -263,7 +264,7 @@ impl OrientedCrowd {
         self.classes.iter().map(|class| share(class) * class.score).sum::<f64>() / total
     }
 
-    /// What an owner in each class adds to the evidence, whatever its truth, to first order: (x − k)/(r + κ); and k.
+    /// The contribution of an owner in each class to the evidence, whatever its truth, to first order: (x − k)/(r + κ); and k.
     pub(super) fn influences(&self) -> (Vec<f64>, f64) {
         if self.rare == 0 {
             return (self.classes.iter().map(|class| class.score).collect(), 0.0);

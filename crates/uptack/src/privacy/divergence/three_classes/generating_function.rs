@@ -1,8 +1,9 @@
 //! The signed law of a histogram from the values of its generating function on two circles (`docs/accounting.md`, "Fourier").
 //!
 //! With F the crowd's generating function and X the target's weights, both tilted, the coefficients of F·X at the counts
-//! (a, b) are a double Fourier sum over the nodes of two circles. F falls off like a Gaussian from (1, 1), so all but some hundred
-//! nodes are left out ([`UsedNodes`]), and what they could add is bounded. Signs and tails of one row are sums over one circle.
+//! (a, b) are a double Fourier sum over the nodes of two circles. F falls off like a Gaussian from (1, 1), so all but some
+//! hundred nodes are left out ([`UsedNodes`]), and their contribution is bounded. Signs and tails of one row are sums over one
+//! circle.
 
 use std::f64::consts::{PI, TAU};
 
@@ -58,8 +59,8 @@ pub(super) struct RowTransform {
 }
 
 impl Transform {
-    /// The transform of a tilted crowd with the target, without the values below e^`noise`; `tilt` is that of the high count. None
-    /// where it would have too many values.
+    /// The transform of a tilted crowd with the target, without the values below e^`noise`; `tilt` is that of the high count.
+    /// None where it would have too many values.
     pub(super) fn new(
         crowd: &CrowdLaws<3>,
         signed: Signed,
@@ -105,7 +106,7 @@ impl Transform {
         self.imaginary[index] = scale * value.imaginary;
     }
 
-    /// Adds how far the values of one column together may be off, what is left out of it included.
+    /// Adds a bound on the error of one column, including its omitted nodes.
     fn add_error(&mut self, node: i64, error: f64, signed: Signed) {
         let left_out = signed.magnitude * self.used.left_out[node as usize];
         let error = (error + left_out) * mirrored(node);
@@ -119,7 +120,7 @@ impl Transform {
         16.0 * ROUNDOFF * (self.used.widths.len() as i64 + 3 * self.series.len() as i64 + 16) as f64
     }
 
-    /// Adds what the columns that are left out could add, and takes the mean over all nodes.
+    /// Adds a bound on the omitted columns, and takes the mean over all nodes.
     fn finish_errors(&mut self, signed: Signed, tilt: f64) {
         let rest = signed.magnitude * self.used.columns_left_out;
         let scale = 1.0 / (self.nodes.high as f64 * self.nodes.row as f64);
@@ -293,7 +294,7 @@ pub(super) struct UsedNodes {
     pub(super) widths: Vec<usize>,
     /// Where the values of each row node start if they are stored one row node after the other.
     pub(super) starts: Vec<usize>,
-    /// What the nodes of each column that are left out may add, and what all columns that are left out may.
+    /// A bound on the omitted nodes of each column, and on all omitted columns.
     pub(super) left_out: Vec<f64>,
     pub(super) columns_left_out: f64,
 }
@@ -303,7 +304,7 @@ pub(super) struct UsedNodes {
 const MOST_VALUES: usize = 1 << 24;
 
 impl UsedNodes {
-    /// All nodes at which the generating function may be above e^(−`cut`); none where they are too many.
+    /// All nodes at which the generating function may be above e^(−`cut`); `None` if they are too many.
     pub(super) fn new(crowd: &CrowdLaws<3>, nodes: Nodes, cut: f64) -> Option<Self> {
         let circles = Circles::new(Decay::of(crowd), nodes, cut);
         let columns: Vec<(i64, i64)> = (0..=nodes.high / 2).map_while(|node| circles.column(node)).collect();
@@ -325,7 +326,7 @@ impl UsedNodes {
     }
 }
 
-/// How many of these columns reach each place, up to the last column that does; none where they have too many values.
+/// How many of these columns reach each place, up to the last column that does; `None` if they have too many values.
 fn widths(columns: &[(i64, i64)]) -> Option<Vec<usize>> {
     let lengths: Vec<usize> = columns.iter().map(|(from, to)| (to - from + 1) as usize).collect();
     if lengths.iter().sum::<usize>() > MOST_VALUES {
@@ -375,7 +376,7 @@ struct ColumnDecay {
 }
 
 impl ColumnDecay {
-    /// How far from φ₀ the exponent stays below `cut`; none where it never is.
+    /// How far from φ₀ the exponent stays below `cut`; `None` if it never is.
     fn reach(&self, cut: f64) -> Option<f64> {
         let left = cut - self.base;
         if left < 0.0 {
@@ -403,7 +404,7 @@ impl Circles {
         node as f64 * self.step.high
     }
 
-    /// The row nodes to be used in the column of a high node; none where the whole column is left out.
+    /// The row nodes to be used in the column of a high node; `None` if the whole column is left out.
     fn column(&self, node: i64) -> Option<(i64, i64)> {
         let column = self.decay.column(self.theta(node));
         let reach = column.reach(self.cut)?;
@@ -413,7 +414,7 @@ impl Circles {
         Some(if to - from + 1 >= nodes { (-(nodes / 2), nodes / 2) } else { (from, to) })
     }
 
-    /// What the nodes of a used column that are left out may add.
+    /// A bound on the omitted nodes of a used column.
     fn left_out(&self, node: i64) -> f64 {
         let all = self.column(node).is_none_or(|(from, to)| to - from + 1 >= self.nodes.row);
         let column = self.decay.column(self.theta(node));

@@ -21,8 +21,8 @@ use rows::{RowSums, Turn};
 use tail_bound::{RowSide, Stair, TailBound};
 use tilt::{ClassTilt, HighRow};
 
-/// Which class is which: one that speaks for the event, one that speaks against it, and the one whose count numbers the rows.
-/// Whether exchanging an owner's class for another moves the evidence up or down must be known for all pairs: the row
+/// The roles of the classes: one is evidence for the event, one is evidence against it, and the count of the third numbers the
+/// rows. Whether exchanging an owner's class for another moves the evidence up or down must be known for all pairs: the row
 /// class is between the other two by ratio, or the target is never in it.
 #[derive(Clone, Copy, Debug)]
 struct Roles {
@@ -32,7 +32,8 @@ struct Roles {
 }
 
 impl Roles {
-    /// The roles where this class numbers the rows; none where no class certainly speaks for the event and another against it.
+    /// The roles where this class numbers the rows; `None` if no class is certainly evidence for the event and another against
+    /// it.
     fn new(weights: &[Weight; 3], row: usize) -> Option<Self> {
         let (one, other) = ((row + 1) % 3, (row + 2) % 3);
         let (high, low) = if weights[one].value() >= weights[other].value() { (one, other) } else { (other, one) };
@@ -102,7 +103,8 @@ impl Divergence {
         self.by_rows(tilt, whole, work).unwrap_or_else(|| Enclosure::of_probability(0.0, whole))
     }
 
-    /// The sum over the rows, which is at most `whole`. None if the first row is lost in the noise or there is too much to compute.
+    /// The sum over the rows, which is at most `whole`. `None` if the first row is lost in the noise or there is too much to
+    /// compute.
     fn by_rows(&self, tilt: ClassTilt, whole: f64, work: &WorkBudget) -> Option<Enclosure> {
         let mut rows = RowSums::new(&self.crowd, &self.weights, tilt, self.request.precision)?;
         let start = rows.add(rows.center().row, rows.center().high)?;
@@ -257,8 +259,8 @@ mod tests {
         }
     }
 
-    /// Where crowds are too large for arrays: the crowd of one truth is known by another formula, and one owner of the other truth
-    /// among many changes next to nothing.
+    /// Where crowds are too large for arrays: the crowd of one truth is known by another formula, and one owner of the other
+    /// truth among many changes next to nothing.
     #[test]
     fn joins_the_crowds_of_one_truth() {
         let channel = channel("normal-form(f=0.4,r=0.1)");

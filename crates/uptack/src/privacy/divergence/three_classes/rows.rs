@@ -14,10 +14,10 @@ use crate::privacy::likelihood::{CrowdLaws, Weight};
 
 /// Rows whose tilted mass beyond them is below e^this are not looked at: their sign would be lost in the noise.
 const FARTHEST_ROW: f64 = -20.0;
-/// What is left out of the transform and what it folds back, relative to how much the terms change from one to the next where
-/// they turn, as a logarithm.
+/// The logarithm of the mass that is left out of the transform or folded back by it, relative to how much the terms change from
+/// one to the next where they turn, as a logarithm.
 const NOISE: f64 = -18.0;
-/// A sum beyond a turn takes up what is folded back from below it, damped by e^−this.
+/// A sum beyond a turn includes mass that is folded back from below it, damped by e^−this.
 const DAMPED: f64 = 26.0;
 /// At most this many terms may be undecided around a change of sign; more mean that the row is lost in the noise.
 const UNDECIDED: u32 = 64;
@@ -53,13 +53,13 @@ pub(super) struct RowSums {
 struct Total {
     value: f64,
     error: f64,
-    /// What the last row added.
+    /// The contribution of the last row.
     last_added: f64,
     /// The largest factor by which a tilt was undone.
     heaviest: f64,
 }
 
-/// Terms around a turn whose sign is not certain: how many there are, and what they may add or take at most.
+/// Terms around a turn whose sign is not certain: how many there are, and a bound on their sum.
 #[derive(Default)]
 struct Undecided {
     terms: u32,
@@ -99,7 +99,7 @@ struct Depth {
     /// The logarithm of what may be left out of the transform.
     noise: f64,
     windows: SupportRanges,
-    /// The logarithm by which what is folded back from below a turn is damped, negated.
+    /// The negative logarithm of the factor that damps mass folded back from below a turn.
     damped: f64,
 }
 
@@ -124,7 +124,7 @@ impl Depth {
 
 /// Windows of the tilted counts with the target.
 struct SupportRanges {
-    /// Of both counts, but for what is lost in the noise.
+    /// The ranges of both counts, except for mass below the noise.
     high: (i64, i64),
     row: (i64, i64),
     /// The rows that can be distinguished from noise, and the turns that the transform keeps apart: only these are examined.
@@ -176,7 +176,7 @@ fn noise(tilted: &CrowdLaws<3>, target: &Signed, deeper: f64) -> f64 {
 }
 
 impl RowSums {
-    /// None where so much would have to be computed that no claim is worth it.
+    /// `None` if so much would have to be computed that no claim is worth it.
     pub(super) fn new(crowd: &CrowdLaws<3>, weights: &[Weight; 3], tilt: ClassTilt, precision: f64) -> Option<Self> {
         let tilted = crowd.tilted(tilt);
         let center = tilted.mean().map(|mean| mean.round() as i64);
@@ -244,7 +244,7 @@ impl RowSums {
         }
     }
 
-    /// Adds the row of one count, where the terms turn positive at about `guess`. None where the row is lost in the noise.
+    /// Adds the row of one count, where the terms turn positive at about `guess`. `None` if the row is lost in the noise.
     pub(super) fn add(&mut self, count: i64, guess: i64) -> Option<Turn> {
         self.transform.fill_row(count, &mut self.row);
         self.steps += (self.transform.size() / 8) as u64 + 16;
@@ -272,8 +272,8 @@ impl RowSums {
         self.total.heaviest = self.total.heaviest.max(here);
     }
 
-    /// The first count, from `count` on in steps of ±1, at which the sign of the term is certain: positive going up, negative going
-    /// down. Where there is none in this row it is the first one beyond it. None where too many terms are undecided.
+    /// The first count, from `count` on in steps of ±1, at which the sign of the term is certain: positive going up, negative
+    /// going down. Where there is none in this row it is the first one beyond it. `None` if too many terms are undecided.
     fn first_decided(
         &self,
         mut count: i64,

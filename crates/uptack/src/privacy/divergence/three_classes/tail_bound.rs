@@ -1,9 +1,10 @@
-//! A bound on what the rows that are too far away to be added up may add, from the sign of single terms, however unlikely
+//! A bound on the terms in rows that are too far away to be added up, from the sign of single terms, however unlikely
 //! (`docs/accounting.md`, "The remaining rows").
 //!
-//! The sign of a term: the probability of the histogram h in a crowd of y yes- and m no-owners is, up to a factor that the target does not
-//! change, ∏1/h_c! times the coefficient of z^y in ∏(q_c + p_c·z)^h_c: every owner is one of either truth. Coefficients of such
-//! a product are probabilities of a sum of binomials, tilted to where y is likely, and a sum of them is a short Fourier sum.
+//! The sign of a term: the probability of the histogram h in a crowd of y yes- and m no-owners is, up to a factor that the
+//! target does not change, ∏1/h_c! times the coefficient of z^y in ∏(q_c + p_c·z)^h_c: every owner is one of either truth.
+//! Coefficients of such a product are probabilities of a sum of binomials, tilted to where y is likely, and a sum of them is a
+//! short Fourier sum.
 
 use std::f64::consts::TAU;
 
@@ -35,8 +36,8 @@ impl RowSide {
 /// A bound on the positive terms beyond a row.
 ///
 /// With t(b) the turn of the row b, t(b) ≥ t(b+1) ≥ t(b) − 1, and Σ_c x_c ≤ 0. So the sum Σ_A f over the positive terms A beyond
-/// a row is at most Σ G(h)·x_c over crowds h for which some, but not all h + e_c are in A: those one step before a turn, and those
-/// at the edge of the first row. The former are bounded by a staircase of rows whose turns are known.
+/// a row is at most Σ G(h)·x_c over crowds h for which some, but not all h + e_c are in A: those one step before a turn, and
+/// those at the edge of the first row. The former are bounded by a staircase of rows whose turns are known.
 pub(super) struct TailBound<'a> {
     crowd: &'a CrowdLaws<3>,
     weights: [Weight; 3],
@@ -56,12 +57,12 @@ pub(super) struct Stair {
 type ReachedCount = (HighRow<f64>, f64);
 
 impl Stair {
-    /// What the high count of a crowd one step before the turn reaches. The turn counts the target, too.
+    /// The high count of a crowd one step before the turn. The turn counts the target, too.
     fn by_high_count(self) -> ReachedCount {
         (HighRow { high: 1.0, row: 0.0 }, self.turn as f64 - 1.0)
     }
 
-    /// What the counts high and row together reach there.
+    /// The sum of the counts high and row there.
     fn by_both_counts(self) -> ReachedCount {
         (HighRow { high: 1.0, row: 1.0 }, (self.turn + self.row) as f64 - 1.0)
     }
@@ -69,7 +70,7 @@ impl Stair {
 
 /// The staircase ends after this many steps; the rows beyond are bounded as a whole.
 const MOST_STEPS: usize = 200;
-/// What a step costs, in elementary steps.
+/// The cost of a step, in elementary steps.
 const STEP_COST: u64 = 800;
 /// The logarithm by which the tilt's factor changes over one step. Longer steps lose more, shorter ones cost more.
 const STEP: f64 = 0.5;
@@ -79,7 +80,7 @@ impl<'a> TailBound<'a> {
         Self { crowd, weights, tilt, side }
     }
 
-    /// A bound on the positive terms in the rows beyond `start.row`. What is left out of the staircase should be no more than
+    /// A bound on the positive terms in the rows beyond `start.row`. The rows beyond the staircase should add no more than
     /// `negligible`.
     pub(super) fn bound(&self, start: Stair, negligible: f64, work: &WorkBudget) -> f64 {
         let mut stair = start;
@@ -111,14 +112,15 @@ impl<'a> TailBound<'a> {
         Stair { row, turn, slope: 0.5 * (stair.slope + (turn - stair.turn) as f64 / length as f64) }
     }
 
-    /// What the counts one step before a turn reach between two stairs: known from the turn of the first or of the last row.
+    /// A lower bound on the counts one step before a turn between two stairs: known from the turn of the first or of the last
+    /// row.
     fn shape_between(&self, stair: Stair, next: Stair) -> ReachedCount {
         let flat = stair.slope.abs() < 0.5;
         let from_first = flat == (self.side == RowSide::Fewer);
         if from_first { self.natural(stair) } else { self.opposite(next) }
     }
 
-    /// The rows of one step. Over a step the turn is only known to move by 0 or by 1 per row; what is lost is the difference to
+    /// The rows of one step. Over a step the turn is only known to move by 0 or by 1 per row; the loss is the difference to
     /// `slope`.
     fn length(&self, slope: f64) -> i64 {
         let lost = slope.abs().min(1.0 - slope.abs()).max(0.02);
@@ -127,7 +129,7 @@ impl<'a> TailBound<'a> {
         rows.min(0.5 * deviation + 1.0) as i64
     }
 
-    /// What the counts one step before a turn reach in all rows beyond one whose turn is known.
+    /// A lower bound on the counts one step before a turn in all rows beyond one whose turn is known.
     fn natural(&self, stair: Stair) -> ReachedCount {
         match self.side {
             RowSide::Fewer => stair.by_high_count(),
@@ -250,7 +252,7 @@ fn series(step: f64, terms: Option<i64>) -> f64 {
     }
 }
 
-/// What is left out of the Fourier sum, as a logarithm.
+/// The logarithm of the mass that is left out of the Fourier sum.
 const FOURIER_NOISE: f64 = -36.0;
 
 /// Whether a target with the weights `x` (each with its rounding error) makes the first law certainly the less likely one at the
@@ -284,7 +286,7 @@ impl Histogram<'_> {
         self.crowd.laws.map(|law| law[class])
     }
 
-    /// The coefficients with one owner less in each class that somebody is in: what all terms have in common.
+    /// The coefficients with one owner less in each nonempty class: the common factor of all terms.
     fn coefficients(&self) -> Option<Coefficients> {
         let one_less = |class: usize| (self.counts[class] as u64 - 1, self.likelihood(class));
         let classes = self.classes().map(one_less).filter(|(_, class)| class.yes + class.no > 0.0);
@@ -305,7 +307,7 @@ struct Coefficients {
 }
 
 impl Coefficients {
-    /// The coefficients for classes that owners reach; none where they leave the range of doubles.
+    /// The coefficients for classes that owners reach; `None` if they leave the range of doubles.
     fn new(classes: &[(u64, Likelihood)], k: u64) -> Option<Self> {
         let tilt = tilt_to(classes, k as f64 - 1.0);
         let part = |(count, class): &(u64, Likelihood)| Binomial::new(*count, tilted_coin(*class, tilt));

@@ -16,7 +16,7 @@ const FEW: f64 = 3.0;
 /// A tilt leaves at least this many owners to a class, on average.
 const NEARLY_NOBODY: f64 = 0.3;
 
-/// One value for the count of the class high and one for that of the class row. The count of low is what they leave.
+/// One value for the count of the class high and one for that of the class row. The count of low follows from them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HighRow<T> {
     pub(super) high: T,
@@ -66,14 +66,14 @@ impl Covariance {
         self.high * self.row - self.both * self.both
     }
 
-    /// The covariance of what the counts reach in two directions.
+    /// The covariance of the counts along two directions.
     fn along(&self, a: HighRow<f64>, b: HighRow<f64>) -> f64 {
         a.high * b.high * self.high + a.row * b.row * self.row + (a.high * b.row + a.row * b.high) * self.both
     }
 }
 
-/// Bounds on the probabilities of the histograms in a corner: on that of all of them together (`all`), and on that of any single one
-/// at its tip relative to it (`single`). A histogram further out by (i, j) in the two directions is less likely by the factor
+/// Bounds on the probabilities of the histograms in a corner: on that of all of them together (`all`), and on that of any single
+/// one at its tip relative to it (`single`). A histogram further out by (i, j) in the two directions is less likely by the factor
 /// exp(−i·u − j·v), where (u, v) is `at`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CornerBound {
@@ -103,7 +103,7 @@ impl Corner {
         [u.max(0.0), if self.ends { v } else { v.max(0.0) }]
     }
 
-    /// By how much the mean of the counts exceeds what is reached in each direction.
+    /// By how much the mean of the counts exceeds the corner in each direction.
     fn excess(&self, mean: HighRow<f64>) -> [f64; 2] {
         [0, 1].map(|axis: usize| self.directions[axis].dot(mean) - self.reached[axis])
     }
@@ -136,8 +136,8 @@ struct TurningCurve {
 }
 
 impl TurningCurve {
-    /// The curve of these weights, or one further out where it would come too close to no tilt at all for a count of this standard
-    /// deviation.
+    /// The curve of these weights, or one further out where it would come too close to no tilt at all for a count of this
+    /// standard deviation.
     fn new(x: [f64; 3], deviation: f64) -> Self {
         let [high, row, _] = x;
         let surplus: f64 = x.iter().sum();
@@ -216,8 +216,8 @@ impl CrowdLaws<3> {
         Covariance { high: high + both, row: row + both, both: -both }
     }
 
-    /// A tilt whose mean is the likeliest place at which the evidence turns: the target's tilted weights sum to zero there. Of the
-    /// weights `x`, the first is positive, the last negative, and the sum not positive.
+    /// A tilt whose mean is the likeliest place at which the evidence turns: the target's tilted weights sum to zero there. Of
+    /// the weights `x`, the first is positive, the last negative, and the sum not positive.
     pub(super) fn turning_tilt(&self, x: [f64; 3]) -> ClassTilt {
         let curve = TurningCurve::new(x, self.high_deviation());
         let tilt = self.within_reach(curve.least(|tilt| self.rate(tilt)));
