@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
+use uptack_dap::Hint;
 
 /// The result of what a command does.
 pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
@@ -167,15 +168,15 @@ impl From<uptack_eval::Error> for Failure {
 impl From<uptack_dap::Error> for Failure {
     fn from(error: uptack_dap::Error) -> Self {
         let code = if error.is_input() || error.is_refused() { Self::REQUEST } else { Self::ENVIRONMENT };
-        let message = error.to_string();
-        let hint = root_hint(&message);
-        Self::new(code, message).hinted(hint)
+        Self::new(code, error.to_string()).hinted(error.hint().map(option_for))
     }
 }
 
-/// The one cause of a failed call that can be fixed by an option which every command that makes calls has.
-fn root_hint(message: &str) -> Option<&'static str> {
-    message.contains("name the root certificate").then_some("--root FILE names it, as PEM")
+/// The option that does what a hint says; every command that makes calls has it.
+fn option_for(hint: Hint) -> &'static str {
+    match hint {
+        Hint::NameRootCertificate => "--root FILE names it, as PEM",
+    }
 }
 
 impl From<uptack_owner::Error> for Failure {

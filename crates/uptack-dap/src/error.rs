@@ -1,28 +1,30 @@
 //! The one error type of this crate.
 
-use std::{
-    error::Error as StdError,
-    fmt,
-    io::{self, ErrorKind},
-    path::Path,
-    time::Duration,
-};
+use std::{error::Error as StdError, fmt, io, path::Path, time::Duration};
 
 /// What went wrong, for callers that have to decide and for people who want to know.
 ///
 /// No variant carries a report's content, a share, a key or a token.
 #[derive(Debug)]
 pub struct Error {
-    kind: Kind,
+    kind: ErrorKind,
     message: String,
     retry_after: Option<Duration>,
     status: Option<u16>,
     reports: Option<u64>,
+    hint: Option<Hint>,
     cause: Option<Box<dyn StdError + Send + Sync>>,
 }
 
+/// What a caller can do about an error. Whoever shows it says how: a library knows no options of commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+pub enum Hint {
+    /// Trust the root certificate from which the server's was issued.
+    NameRootCertificate,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ErrorKind {
     Input,
     Refused,
     Unreachable,
@@ -36,7 +38,7 @@ enum Kind {
 impl Error {
     /// An error of [this kind](Error::is_input).
     pub fn input(message: impl Into<String>) -> Self {
-        Self::of(Kind::Input, message)
+        Self::of(ErrorKind::Input, message)
     }
 
     /// An error of that kind in the words of its cause, which it keeps.
@@ -45,29 +47,29 @@ impl Error {
     }
 
     pub(crate) fn refused(message: impl Into<String>) -> Self {
-        Self::of(Kind::Refused, message)
+        Self::of(ErrorKind::Refused, message)
     }
 
     /// An error of [this kind](Error::is_unreachable).
     pub fn unreachable(message: impl Into<String>) -> Self {
-        Self::of(Kind::Unreachable, message)
+        Self::of(ErrorKind::Unreachable, message)
     }
 
     pub(crate) fn not_ready(message: impl Into<String>) -> Self {
-        Self::of(Kind::NotReady, message)
+        Self::of(ErrorKind::NotReady, message)
     }
 
     pub(crate) fn too_small(message: impl Into<String>) -> Self {
-        Self::of(Kind::TooSmall, message)
+        Self::of(ErrorKind::TooSmall, message)
     }
 
     pub(crate) fn outdated_key(message: impl Into<String>) -> Self {
-        Self::of(Kind::OutdatedKey, message)
+        Self::of(ErrorKind::OutdatedKey, message)
     }
 
     /// An error of [this kind](Error::is_environment).
     pub fn environment(message: impl Into<String>) -> Self {
-        Self::of(Kind::Environment, message)
+        Self::of(ErrorKind::Environment, message)
     }
 
     /// A file or folder that the program itself cannot write or read.
@@ -83,8 +85,8 @@ impl Error {
         Self { cause: Some(cause), ..Self::input(format!("{}: {words}", path.display())) }
     }
 
-    fn of(kind: Kind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), retry_after: None, status: None, reports: None, cause: None }
+    fn of(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), retry_after: None, status: None, reports: None, hint: None, cause: None }
     }
 
     /// Keeps the cause, which must not carry what this type promises not to carry.
@@ -104,6 +106,15 @@ impl Error {
         Self { reports, ..self }
     }
 
+    pub(crate) fn with_hint(self, hint: Option<Hint>) -> Self {
+        Self { hint, ..self }
+    }
+
+    /// What can be done about it, if that is known.
+    pub fn hint(&self) -> Option<Hint> {
+        self.hint
+    }
+
     /// How many reports a [batch that is too small](Error::is_batch_too_small) holds, if the leader says so.
     pub fn batch_reports(&self) -> Option<u64> {
         self.reports
@@ -121,46 +132,46 @@ impl Error {
 
     /// The caller's input is at fault: a malformed file, an impossible parameter.
     pub fn is_input(&self) -> bool {
-        self.kind == Kind::Input
+        self.kind == ErrorKind::Input
     }
 
     /// A server answered and refused for good; sending the same again will not help.
     pub fn is_refused(&self) -> bool {
-        matches!(self.kind, Kind::Refused | Kind::OutdatedKey)
+        matches!(self.kind, ErrorKind::Refused | ErrorKind::OutdatedKey)
     }
 
     /// No usable answer: the server is away or overloaded. Sending the same bytes again is safe.
     pub fn is_unreachable(&self) -> bool {
-        self.kind == Kind::Unreachable
+        self.kind == ErrorKind::Unreachable
     }
 
     /// The collection is still under way.
     pub fn is_not_ready(&self) -> bool {
-        self.kind == Kind::NotReady
+        self.kind == ErrorKind::NotReady
     }
 
     /// The batch holds fewer reports than its minimum; nothing is released.
     pub fn is_batch_too_small(&self) -> bool {
-        self.kind == Kind::TooSmall
+        self.kind == ErrorKind::TooSmall
     }
 
     /// The report was sealed under a key that the aggregator no longer knows.
     pub fn is_outdated_key(&self) -> bool {
-        self.kind == Kind::OutdatedKey
+        self.kind == ErrorKind::OutdatedKey
     }
 
     /// This program or its environment failed: disk, socket, a bug.
     pub fn is_environment(&self) -> bool {
-        self.kind == Kind::Environment
+        self.kind == ErrorKind::Environment
     }
 }
 
 /// Why a file cannot be used, if there are plain words for it.
-fn unusable_because(kind: ErrorKind) -> Option<&'static str> {
+fn unusable_because(kind: io::ErrorKind) -> Option<&'static str> {
     match kind {
-        ErrorKind::NotFound => Some("there is no such file"),
-        ErrorKind::IsADirectory => Some("it is a folder, not a file"),
-        ErrorKind::PermissionDenied => Some("it may not be read by this user"),
+        io::ErrorKind::NotFound => Some("there is no such file"),
+        io::ErrorKind::IsADirectory => Some("it is a folder, not a file"),
+        io::ErrorKind::PermissionDenied => Some("it may not be read by this user"),
         _ => None,
     }
 }

@@ -1,4 +1,4 @@
-//! What clients of aggregators and desks share.
+//! Calls to aggregators and desks: limits, addresses, refusals, and causes of failure in words.
 
 use reqwest::{
     Method, RequestBuilder, Response, StatusCode, Url,
@@ -9,7 +9,7 @@ use std::{error::Error as StdError, io, path::Path, time::Duration};
 
 pub use crate::address::{check_address, is_same_host, join, make_base};
 use crate::{
-    error::{Error, Result},
+    error::{Error, Hint, Result},
     protocol::{Endpoint, ProblemType},
 };
 
@@ -77,7 +77,8 @@ pub fn no_answer(whose: &str, error: reqwest::Error) -> Error {
     // Only the origin of the address is shown: its path can name a task or a report.
     let place = error.url().map(|url| format!(" at {}", url.origin().ascii_serialization())).unwrap_or_default();
     let error = error.without_url();
-    Error::unreachable(format!("the {whose}{place} does not answer: {}", describe(&error))).because(error)
+    let (cause, hint) = describe(&error);
+    Error::unreachable(format!("the {whose}{place} does not answer: {cause}")).with_hint(hint).because(error)
 }
 
 /// The body of an answer, of bounded size.
@@ -135,28 +136,32 @@ fn is_passing(status: StatusCode) -> bool {
     status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS || status == StatusCode::REQUEST_TIMEOUT
 }
 
-/// Why a call failed. Take the address out of the error first, with `without_url`.
-fn describe(error: &reqwest::Error) -> String {
+/// Why a call failed, in words, and what can be done about it. The HTTP client's own message leaves out the cause. Take the
+/// address out of the error first, with `without_url`.
+fn describe(error: &reqwest::Error) -> (String, Option<Hint>) {
     if error.is_timeout() {
         let waited = if error.is_connect() { "no connection" } else { "no answer" };
-        return format!("{waited} within the time allowed; the address may be wrong, or a firewall may be in between");
+        let advice = "the address may be wrong, or a firewall may be in between";
+        return (format!("{waited} within the time allowed; {advice}"), None);
     }
     explain(error)
 }
 
-/// What is known about the cause, or the whole chain of causes if nothing is.
-fn explain(error: &(dyn StdError + 'static)) -> String {
+/// The cause in our own words, or the whole chain of causes if it is not one of those that we know.
+fn explain(error: &(dyn StdError + 'static)) -> (String, Option<Hint>) {
     if io_kinds(error).any(|kind| kind == io::ErrorKind::ConnectionRefused) {
-        return "nothing listens at that address (connection refused)".to_owned();
+        return ("nothing listens at that address (connection refused)".to_owned(), None);
     }
     let text = chain(error).map(ToString::to_string).collect::<Vec<_>>().join(": ");
     // The text is searched because the TLS library's error arrives wrapped in ways that differ with the connection.
-    let Some((name, words)) = CAUSES.iter().find(|(name, _)| text.contains(name)) else { return text };
-    // What the TLS library says about a certificate names what was expected and what was found.
-    match text.find("invalid peer certificate").filter(|_| name != &"dns error") {
+    let Some((name, words)) = CAUSES.iter().find(|(name, _)| text.contains(name)) else { return (text, None) };
+    let hint = (*name == "UnknownIssuer").then_some(Hint::NameRootCertificate);
+    // The TLS library's words about a certificate name what was expected and what was found.
+    let told = match text.find("invalid peer certificate").filter(|_| name != &"dns error") {
         Some(start) => format!("{}; {words}", &text[start..]),
         None => (*words).to_owned(),
-    }
+    };
+    (told, hint)
 }
 
 /// An error, its cause, the cause of that, and so on.
@@ -221,7 +226,7 @@ mod tests {
     #[test]
     fn the_cause_is_named_however_deep_it_lies() {
         let refused = wrapped(io::Error::from(io::ErrorKind::ConnectionRefused));
-        assert_eq!(explain(&refused), "nothing listens at that address (connection refused)");
+        assert_eq!(explain(&refused), ("nothing listens at that address (connection refused)".to_owned(), None));
         for (text, words) in [
             ("dns error", "its name is not known"),
             ("invalid peer certificate: UnknownIssuer", "name the root certificate"),
@@ -232,11 +237,12 @@ mod tests {
             ),
             ("received corrupt message of type InvalidContentType", "may have to begin with http://"),
         ] {
-            let told = explain(&wrapped(Wrapped(text, None)));
+            let (told, hint) = explain(&wrapped(Wrapped(text, None)));
+            assert_eq!(hint, text.contains("UnknownIssuer").then_some(Hint::NameRootCertificate));
             assert!(told.contains(words) && !told.contains("error sending request"), "{told}");
         }
-        // What nobody foresaw is shown whole.
-        let told = explain(&wrapped(Wrapped("broken in a new way", None)));
+        // An unforeseen cause is shown whole.
+        let (told, _) = explain(&wrapped(Wrapped("broken in a new way", None)));
         assert_eq!(told, "error sending request: client error (Connect): broken in a new way");
     }
 }

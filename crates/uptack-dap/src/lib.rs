@@ -21,7 +21,7 @@
 //! - [`address`]: which servers are safe to call. [`http_client`]: calling servers with limits.
 //! - [`protocol`]: everything that depends on the drafts.
 //!
-//! Without the feature `network` the crate calls no server: what is left reads, checks and signs documents.
+//! Without the feature `network` the crate calls no server: the rest of it reads, checks and signs documents.
 
 pub mod address;
 pub mod ballot;
@@ -46,5 +46,5 @@ pub mod signed;
 pub mod task;
 pub mod token;
 
-pub use error::{Error, Result};
+pub use error::{Error, Hint, Result};
 pub use task::card_task;

@@ -41,6 +41,11 @@ impl Error {
         }
     }
 
+    /// What can be done about it, if that is known.
+    pub fn hint(&self) -> Option<uptack_dap::Hint> {
+        self.dap()?.hint()
+    }
+
     /// How long the other server asked us to wait before the next request.
     pub fn retry_after(&self) -> Option<Duration> {
         self.dap()?.retry_after()
