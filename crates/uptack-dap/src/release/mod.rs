@@ -1,4 +1,4 @@
-//! What a desk releases about a query: the record, what follows from it, and the check of both by anyone.
+//! What a desk releases about a query: the record, the estimates that follow from it, and anyone's check of both.
 
 pub mod record;
 pub mod results;

@@ -13,14 +13,14 @@ use crate::{
     error::{Error, Result},
     release::{
         Collected,
-        results::{NamedTally, Observed, Results},
+        results::{Observed, Results},
     },
     signed::{OpenedCard, SignedCard},
 };
 
-/// What was released about one query, once.
+/// The one release about a query.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(into = "RawRecord", try_from = "RawRecord")]
 pub struct Record {
     /// The version of this form of record: `1`.
     pub version: String,
@@ -32,24 +32,110 @@ pub struct Record {
     pub signature: String,
     /// How many reports were added up.
     pub reports: u64,
-    /// The sums as they were collected: one for each cell, in the card's order; two for each question of a ballot. Empty
-    /// if the aggregators add noise.
-    #[serde(skip_serializing_if = "Vec::is_empty", default)]
-    pub counts: Vec<u64>,
-    /// If the aggregators add noise: for each question, the number of answers `1` plus the noise of both.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub sums: Option<Vec<i64>>,
-    /// The counts in the form that estimators take, for a single question: without what no honest owner can have written.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub tally: Option<Tally>,
-    /// Such a tally for each question of a ballot.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub tallies: Option<Vec<NamedTally>>,
+    /// What they add up to.
+    pub released: Released,
     /// When the sums were collected.
     pub collected: String,
-    /// What follows from the sums, as an analyst was shown it; everyone can compute it again.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    /// The estimates as an analyst was shown them; anyone can recompute them from the sums.
     pub results: Option<Results>,
+}
+
+/// What the reports of a record add up to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Released {
+    /// Exact counts.
+    Counts {
+        /// As they were collected: one for each cell, in the card's order; two for each question of a ballot.
+        counts: Vec<u64>,
+        /// The counts of each question in the form that estimators take, without what no honest owner can have written.
+        tallies: Vec<QuestionTally>,
+    },
+    /// For each question, the number of answers `1` plus the noise of both aggregators.
+    Sums(Vec<i64>),
+}
+
+/// The tally of one question.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QuestionTally {
+    /// The question's name on a ballot; a single question has none.
+    pub name: Option<String>,
+    /// The tally.
+    pub tally: Tally,
+}
+
+/// A record as it stands in JSON.
+#[derive(Serialize, Deserialize)]
+#[serde(rename = "Record", deny_unknown_fields)]
+struct RawRecord {
+    version: String,
+    query: String,
+    card: String,
+    signature: String,
+    reports: u64,
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    counts: Vec<u64>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    sums: Option<Vec<i64>>,
+    /// Of a single question.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    tally: Option<Tally>,
+    /// Of the questions of a ballot.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    tallies: Option<Vec<NamedTally>>,
+    collected: String,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    results: Option<Results>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct NamedTally {
+    name: String,
+    #[serde(flatten)]
+    tally: Tally,
+}
+
+impl From<Record> for RawRecord {
+    fn from(record: Record) -> Self {
+        let Record { version, query, card, signature, reports, released, collected, results } = record;
+        let (counts, sums, tallies) = match released {
+            Released::Counts { counts, tallies } => (counts, None, tallies),
+            Released::Sums(sums) => (Vec::new(), Some(sums), Vec::new()),
+        };
+        let (tally, tallies) = split_tallies(tallies);
+        Self { version, query, card, signature, reports, counts, sums, tally, tallies, collected, results }
+    }
+}
+
+/// The tally of a single question, or those of a ballot.
+fn split_tallies(tallies: Vec<QuestionTally>) -> (Option<Tally>, Option<Vec<NamedTally>>) {
+    let (mut single, mut named) = (None, Vec::new());
+    for QuestionTally { name, tally } in tallies {
+        match name {
+            None => single = Some(tally),
+            Some(name) => named.push(NamedTally { name, tally }),
+        }
+    }
+    (single, (!named.is_empty()).then_some(named))
+}
+
+impl TryFrom<RawRecord> for Record {
+    type Error = &'static str;
+
+    fn try_from(raw: RawRecord) -> std::result::Result<Self, &'static str> {
+        let released = match (raw.sums, raw.tally, raw.tallies) {
+            (Some(sums), None, None) if raw.counts.is_empty() => Released::Sums(sums),
+            (Some(_), _, _) => return Err("sums with noise stand beside exact counts"),
+            (None, Some(_), Some(_)) => return Err("the tally of one question stands beside those of a ballot"),
+            (None, single, named) => {
+                let single = single.map(|tally| QuestionTally { name: None, tally });
+                let named = named.into_iter().flatten();
+                let named = named.map(|NamedTally { name, tally }| QuestionTally { name: Some(name), tally });
+                Released::Counts { counts: raw.counts, tallies: single.into_iter().chain(named).collect() }
+            }
+        };
+        let RawRecord { version, query, card, signature, reports, collected, results, .. } = raw;
+        Ok(Self { version, query, card, signature, reports, released, collected, results })
+    }
 }
 
 pub(crate) const VERSION: &str = "1";
@@ -63,15 +149,49 @@ impl Record {
 
     /// What the record shows about each question, for an estimator of its channel.
     pub fn observed(&self, estimator: &Estimator) -> Result<Vec<Observed>> {
-        match (&self.tally, &self.tallies, &self.sums) {
-            (Some(tally), None, None) => Ok(vec![Observed::of_tally(None, tally, estimator)?]),
-            (None, Some(tallies), None) => {
-                tallies.iter().map(|named| Observed::of_tally(Some(&named.name), &named.tally, estimator)).collect()
-            }
-            (None, None, Some(sums)) => self.observed_sums(sums, estimator),
-            _ => Err(Error::input(
+        match &self.released {
+            Released::Counts { tallies, .. } if tallies.is_empty() => Err(Error::input(
                 "the release record has neither one tally, nor those of a ballot, nor sums with noise",
             )),
+            Released::Counts { tallies, .. } => {
+                let observe = |QuestionTally { name, tally }: &QuestionTally| {
+                    Ok(Observed { name: name.clone(), observation: estimator.observe(tally)? })
+                };
+                tallies.iter().map(observe).collect()
+            }
+            Released::Sums(sums) => self.observed_sums(sums, estimator),
+        }
+    }
+
+    /// The counts as they were collected; none if the aggregators add noise.
+    pub fn counts(&self) -> &[u64] {
+        match &self.released {
+            Released::Counts { counts, .. } => counts,
+            Released::Sums(_) => &[],
+        }
+    }
+
+    /// The sums, if the aggregators add noise.
+    pub fn sums(&self) -> Option<&[i64]> {
+        match &self.released {
+            Released::Counts { .. } => None,
+            Released::Sums(sums) => Some(sums),
+        }
+    }
+
+    /// The tally of each question; none if the aggregators add noise.
+    pub fn tallies(&self) -> &[QuestionTally] {
+        match &self.released {
+            Released::Counts { tallies, .. } => tallies,
+            Released::Sums(_) => &[],
+        }
+    }
+
+    /// The tally of a single question.
+    pub fn tally(&self) -> Option<&Tally> {
+        match self.tallies() {
+            [QuestionTally { name: None, tally }] => Some(tally),
+            _ => None,
         }
     }
 
@@ -86,17 +206,18 @@ impl Record {
     /// The record of a collected batch.
     pub fn new(signed: &SignedCard, batch: &Collected, now: u64) -> Result<Self> {
         let card = signed.open()?.card;
-        let (tally, tallies) = tallies(&card, batch.reports, &batch.counts, batch.sums.as_deref())?;
+        let tallies = tallies(&card, batch.reports, &batch.counts, batch.sums.as_deref())?;
+        let released = match &batch.sums {
+            Some(sums) => Released::Sums(sums.clone()),
+            None => Released::Counts { counts: batch.counts.clone(), tallies },
+        };
         Ok(Self {
             version: VERSION.to_owned(),
             query: signed.query.clone(),
             card: signed.card.clone(),
             signature: signed.signature.clone(),
             reports: batch.reports,
-            counts: batch.counts.clone(),
-            sums: batch.sums.clone(),
-            tally,
-            tallies,
+            released,
             collected: Timestamp::from_seconds(now)?.to_string(),
             results: None,
         })
@@ -114,16 +235,15 @@ impl Record {
             return Err(Error::input("the release record's version is not 1"));
         }
         let opened = record.signed().open()?;
-        let made = record.tallies_of(&opened.card)?;
-        if made != (record.tally.clone(), record.tallies.clone()) {
+        if record.tallies_of(&opened.card)? != record.tallies() {
             return Err(Error::input("the release record's tallies are not those of its sums"));
         }
         Ok((record, opened))
     }
 
     /// The tallies that follow from the record's sums; none if these carry noise.
-    pub(crate) fn tallies_of(&self, card: &Card) -> Result<Tallies> {
-        tallies(card, self.reports, &self.counts, self.sums.as_deref())
+    pub(crate) fn tallies_of(&self, card: &Card) -> Result<Vec<QuestionTally>> {
+        tallies(card, self.reports, self.counts(), self.sums())
     }
 
     /// The card as it was signed.
@@ -132,12 +252,10 @@ impl Record {
     }
 }
 
-pub(crate) type Tallies = (Option<Tally>, Option<Vec<NamedTally>>);
-
-fn tallies(card: &Card, reports: u64, counts: &[u64], sums: Option<&[i64]>) -> Result<Tallies> {
+fn tallies(card: &Card, reports: u64, counts: &[u64], sums: Option<&[i64]>) -> Result<Vec<QuestionTally>> {
     match (card.mechanism.noise(), sums) {
         (None, None) => exact_tallies(card, counts, reports),
-        (Some(_), Some(sums)) if counts.is_empty() && sums.len() == question_names(card).len() => Ok((None, None)),
+        (Some(_), Some(sums)) if counts.is_empty() && sums.len() == question_names(card).len() => Ok(Vec::new()),
         (Some(_), Some(_)) => Err(Error::input("there is not one sum for each of the card's questions")),
         (Some(_), None) => Err(Error::input("the sums have no noise, and the card's mechanism has")),
         (None, Some(_)) => Err(Error::input("the sums carry noise, and the card's mechanism has none")),
@@ -152,20 +270,20 @@ fn question_names(card: &Card) -> Vec<Option<String>> {
     }
 }
 
-fn exact_tallies(card: &Card, counts: &[u64], reports: u64) -> Result<Tallies> {
+fn exact_tallies(card: &Card, counts: &[u64], reports: u64) -> Result<Vec<QuestionTally>> {
     let channel = card.checked_channel()?;
     let CardQuestion::Ballot(asked) = card.asked() else {
-        return Ok((Some(Tally::from_cells(&channel, &possible(&channel, counts))?), None));
+        let tally = Tally::from_cells(&channel, &possible(&channel, counts))?;
+        return Ok(vec![QuestionTally { name: None, tally }]);
     };
     let outputs = ballot::outputs(counts, reports)?;
     if outputs.len() != asked.queries.len() {
         return Err(Error::input("the sums are not those of the card's ballot"));
     }
-    let tallies =
-        asked.queries.iter().zip(&outputs).map(|(query, outputs)| {
-            Ok(NamedTally { name: query.name.clone(), tally: question_tally(&channel, outputs)? })
-        });
-    Ok((None, Some(tallies.collect::<Result<_>>()?)))
+    let tallies = asked.queries.iter().zip(&outputs).map(|(query, outputs)| {
+        Ok(QuestionTally { name: Some(query.name.clone()), tally: question_tally(&channel, outputs)? })
+    });
+    tallies.collect()
 }
 
 /// The counts without the cells that the mechanism never draws: a dishonest report may name one, which would spoil the

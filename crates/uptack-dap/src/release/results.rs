@@ -1,8 +1,8 @@
-//! What follows from a record's sums: an estimate for each question, with an interval.
+//! The estimates that follow from a record's sums: one for each question, with an interval.
 
 use serde::{Deserialize, Serialize};
 use uptack::{
-    Fraction, Tally,
+    Fraction,
     estimate::{
         Confidence, Estimator, IntervalKind, Observation,
         many::{Sharing, simultaneous},
@@ -10,16 +10,6 @@ use uptack::{
 };
 
 use crate::error::Result;
-
-/// The tally of one question of a ballot.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct NamedTally {
-    /// The question's name on the card.
-    pub name: String,
-    /// The tally.
-    #[serde(flatten)]
-    pub tally: Tally,
-}
 
 /// The estimates of a record, and how their intervals were made. Every number is a decimal string that reads back as
 /// exactly the number that was computed.
@@ -60,12 +50,6 @@ pub struct Observed {
     pub name: Option<String>,
     /// The counts, or the sum.
     pub observation: Observation,
-}
-
-impl Observed {
-    pub(crate) fn of_tally(name: Option<&str>, tally: &Tally, estimator: &Estimator) -> Result<Self> {
-        Ok(Self { name: name.map(str::to_owned), observation: estimator.observe(tally)? })
-    }
 }
 
 impl Results {

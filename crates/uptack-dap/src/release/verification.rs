@@ -1,8 +1,8 @@
 //! Lets anyone check what a desk hands out: a card, a signed card or a release record.
 //!
 //! Everything that follows from something else in the document is computed again and compared: the query's name and
-//! signature, the mechanism's integers, every claim, the tallies, the estimates. For what follows from nothing, such as the
-//! question or the sums themselves, readers have to take the desk's word; SECURITY.md says who stands behind the sums.
+//! signature, the mechanism's integers, every claim, the tallies, the estimates. The rest, such as the question and
+//! the sums themselves, readers have to take on the desk's word; SECURITY.md says who stands behind the sums.
 
 use serde::Deserialize;
 use std::{
@@ -21,8 +21,8 @@ use crate::{
     error::{Error, Result},
     release::{
         plausible,
-        record::{self, Record},
-        results::{Estimated, NamedTally, Results},
+        record::{self, QuestionTally, Record, Released},
+        results::{Estimated, Results},
     },
     signed::{PublicKey, SignedCard},
 };
@@ -59,7 +59,7 @@ struct Fields {
 }
 
 impl Document {
-    /// Reads whichever it is from JSON.
+    /// Parses a card, a signed card or a record.
     pub fn from_json(text: &str) -> Result<Self> {
         let fields: Fields = serde_json::from_str(text)
             .map_err(|error| Error::input(format!("not a card or release record in JSON: {error}")))?;
@@ -70,7 +70,7 @@ impl Document {
         })
     }
 
-    /// What it is, in words.
+    /// The kind of document, in words.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Card(_) => "card",
@@ -187,14 +187,14 @@ fn sums(record: &Record, card: &Card) -> Vec<Check> {
 
 /// Checks that this many reports can have these sums.
 fn report_count(record: &Record, card: &Card) -> Check {
-    if let (Some(noise), Some(sums)) = (card.mechanism.noise(), &record.sums) {
+    if let (Some(noise), Some(sums)) = (card.mechanism.noise(), record.sums()) {
         return explained_by_noise(noise, record.reports, sums);
     }
     if !matches!(card.asked(), CardQuestion::Ballot(_)) {
-        let sum = record.counts.iter().fold(0u64, |sum, count| sum.saturating_add(*count));
+        let sum = record.counts().iter().fold(0u64, |sum, count| sum.saturating_add(*count));
         return Check::equal("reports", record.reports, sum);
     }
-    let most = record.counts.iter().copied().max().unwrap_or(0);
+    let most = record.counts().iter().copied().max().unwrap_or(0);
     let rule = format!("no count is above it; the largest is {most}");
     Check::rule("reports", record.reports, rule, most <= record.reports)
 }
@@ -222,35 +222,39 @@ fn collection_time(record: &Record, card: &Card) -> Check {
 /// Checks that the tallies are those of the sums.
 fn tallies(record: &Record, card: &Card) -> Vec<Check> {
     match record.tallies_of(card) {
-        Ok((None, None)) if record.tally.is_none() && record.tallies.is_none() => Vec::new(),
-        Ok(found) => compare_tallies(record, &found),
+        Ok(found) if found.is_empty() && record.tallies().is_empty() => Vec::new(),
+        Ok(found) => compare_tallies(record.tallies(), &found),
         Err(error) => {
-            let (what, stated) = match &record.sums {
-                Some(sums) => ("sums", listed(sums)),
-                None => ("counts", listed(&record.counts)),
+            let (what, stated) = match &record.released {
+                Released::Sums(sums) => ("sums", listed(sums)),
+                Released::Counts { counts, .. } => ("counts", listed(counts)),
             };
             vec![Check::rule(what, stated, error, false)]
         }
     }
 }
 
-fn compare_tallies(record: &Record, found: &record::Tallies) -> Vec<Check> {
-    match (&record.tally, &record.tallies, found) {
-        (Some(stated), None, (Some(found), _)) => compare_tally("tally", stated, found),
-        (None, Some(stated), (_, Some(found))) if stated.len() == found.len() => {
+fn compare_tallies(stated: &[QuestionTally], found: &[QuestionTally]) -> Vec<Check> {
+    let is_ballot = |tallies: &[QuestionTally]| tallies.iter().all(|tally| tally.name.is_some());
+    match (stated, found) {
+        ([QuestionTally { name: None, tally: stated }], [QuestionTally { name: None, tally: found }]) => {
+            compare_tally("tally", stated, found)
+        }
+        _ if stated.len() == found.len() && is_ballot(stated) && is_ballot(found) => {
             let pairs = stated.iter().zip(found).enumerate();
             pairs.flat_map(|(index, (stated, found))| compare_named_tally(index, stated, found)).collect()
         }
-        (_, stated, (_, found)) => {
-            let count = |tallies: &Option<Vec<NamedTally>>| tallies.as_ref().map_or(1, Vec::len);
+        _ => {
+            // A record that states no tally lacks one.
+            let count = |tallies: &[QuestionTally]| tallies.len().max(1);
             vec![Check::rule("tallies", count(stated), format!("{}, as the card asks", count(found)), false)]
         }
     }
 }
 
-fn compare_named_tally(index: usize, stated: &NamedTally, found: &NamedTally) -> Vec<Check> {
-    let what = format!("tallies[{index}]");
-    let mut checks = vec![Check::equal(format!("{what}.name"), &stated.name, &found.name)];
+fn compare_named_tally(index: usize, stated: &QuestionTally, found: &QuestionTally) -> Vec<Check> {
+    let (what, name) = (format!("tallies[{index}]"), |tally: &QuestionTally| tally.name.clone().unwrap_or_default());
+    let mut checks = vec![Check::equal(format!("{what}.name"), name(stated), name(found))];
     checks.extend(compare_tally(&what, &stated.tally, &found.tally));
     checks
 }
@@ -290,12 +294,16 @@ fn estimates(record: &Record, card: &Card) -> Vec<Check> {
 
 /// The results that follow from the sums, with the stated confidence and kind of interval, or else at 95 %.
 fn results_of_sums(record: &Record, card: &Card) -> Result<Results> {
-    let (tally, tallies) = record.tallies_of(card)?;
+    let tallies = record.tallies_of(card)?;
     let (confidence, interval) = match &record.results {
         Some(results) => (results.confidence()?, results.interval),
         None => (Confidence::new(0.95)?, IntervalKind::Auto),
     };
-    Record { tally, tallies, ..record.clone() }.estimated(&card.mechanism.channel(), confidence, interval)
+    let released = match &record.released {
+        Released::Counts { counts, .. } => Released::Counts { counts: counts.clone(), tallies },
+        Released::Sums(sums) => Released::Sums(sums.clone()),
+    };
+    Record { released, ..record.clone() }.estimated(&card.mechanism.channel(), confidence, interval)
 }
 
 fn compare_results(stated: &Results, found: &Results) -> Vec<Check> {
@@ -379,10 +387,10 @@ mod tests {
         assert_eq!(failing(sums(&record, &card), "sums"), 0);
         assert_eq!(failing(estimates(&record, &card), "results"), 0);
         // The estimates are those of this sum and no other.
-        let other = Record { sums: Some(vec![-2]), ..record.clone() };
+        let other = Record { released: Released::Sums(vec![-2]), ..record.clone() };
         assert!(failing(estimates(&other, &card), "results") >= 1);
         // Nor does noise explain everything.
-        let far = Record { sums: Some(vec![-200]), ..record };
+        let far = Record { released: Released::Sums(vec![-200]), ..record };
         assert_eq!(failing(sums(&far, &card), "sums"), 1);
         assert_eq!(failing(estimates(&far, &card), "results"), 1);
     }
@@ -393,15 +401,25 @@ mod tests {
         let mut plain = card.clone();
         plain.mechanism = "randomized-response(t=0.99)".parse().unwrap();
         assert!(record.tallies_of(&plain).unwrap_err().to_string().contains("carry noise"));
-        for (counts, sums, words) in [
-            (vec![17, 183], None, "have no noise"),
-            (Vec::new(), Some(vec![17, 17]), "one sum for each"),
-            (vec![17, 183], Some(vec![17]), "one sum for each"),
-        ] {
-            let changed = Record { counts, sums, ..record.clone() };
+        let counts = || Released::Counts { counts: vec![17, 183], tallies: Vec::new() };
+        for (released, words) in [(counts(), "have no noise"), (Released::Sums(vec![17, 17]), "one sum for each")] {
+            let changed = Record { released, ..record.clone() };
             assert!(changed.tallies_of(&card).unwrap_err().to_string().contains(words), "{words}");
             assert!(Record::read(&serde_json::to_string(&changed).unwrap()).is_err());
             assert!(sums_fail(&changed, &card), "{words}");
+        }
+    }
+
+    /// Nobody could say which of them was released.
+    #[test]
+    fn records_that_contradict_themselves_are_not_read() {
+        let (record, _) = noisy_record(17);
+        let text = serde_json::to_string(&record).unwrap();
+        let tally = r#"{"answers":[{"1":17,"0":183}]}"#;
+        for (field, value) in [("counts", "[17,183]"), ("tally", tally), ("tallies", "[]")] {
+            let changed = text.replacen('{', &format!("{{\"{field}\":{value},"), 1);
+            let error = Record::parse(&changed).unwrap_err().to_string();
+            assert!(error.contains("stand beside exact counts"), "{error}");
         }
     }
 

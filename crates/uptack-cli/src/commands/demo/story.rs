@@ -138,11 +138,11 @@ pub(super) fn saw(record: &Record, size: usize) -> String {
 }
 
 fn analyst_saw(record: &Record) -> String {
-    if let Some(sums) = &record.sums {
+    if let Some(sums) = record.sums() {
         let sum = sums.first().copied().unwrap_or(0);
         return format!("{sum} answers that are 1, including the noise of both aggregators");
     }
-    let counts = joined(record.counts.iter().copied().map(grouped), ", ");
+    let counts = joined(record.counts().iter().copied().map(grouped), ", ");
     format!("{counts}: how many vehicles wrote each cell of the card")
 }
 

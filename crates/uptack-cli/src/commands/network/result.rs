@@ -9,7 +9,7 @@ use uptack::card::{Card, CardQuestion, Check, Trust, Verdict};
 use uptack::estimate::{Estimate, Estimator, Interval};
 use uptack::privacy::WorkLimit;
 use uptack::{Channel, display};
-use uptack_dap::desk_client::Client;
+use uptack_dap::desk_client::DeskClient;
 use uptack_dap::release::record::Record;
 use uptack_dap::release::results::{Observed, shared_confidence};
 use uptack_dap::release::verification::{Document, Verifier};
@@ -81,7 +81,7 @@ pub(crate) fn run_result(arguments: &ResultArguments, json: bool) -> Result<()> 
 }
 
 /// Gets the record of a query; with `wait`, as soon as there is one.
-pub(crate) async fn fetch(client: &Client, query: &str, wait: bool) -> Result<String> {
+pub(crate) async fn fetch(client: &DeskClient, query: &str, wait: bool) -> Result<String> {
     loop {
         match client.result(query).await {
             Err(error) if wait && (error.refused_with() == Some(NOT_YET) || error.is_unreachable()) => {
@@ -144,7 +144,7 @@ impl CheckedRecord {
     /// The estimate of a single question.
     fn solve(&self, intervals: IntervalArguments) -> Result<Estimates> {
         let Self { record, channel, .. } = self;
-        match (&record.tally, record.sums.as_deref()) {
+        match (record.tally(), record.sums()) {
             (Some(tally), None) => estimate::solve(channel, tally, intervals, PLACE),
             (None, Some(&[sum])) => estimate::solve_sum(channel, (record.reports, sum), intervals, PLACE),
             _ => Err(Failure::environment("the desk's record has neither a tally nor one sum")),

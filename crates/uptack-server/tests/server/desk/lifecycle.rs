@@ -35,8 +35,8 @@ async fn a_query_is_opened_answered_collected_and_released_once() {
     let text = stage.result(query).await.unwrap();
     let (record, card) = read(&text);
     assert_eq!((record.reports, card), (10, seen.card));
-    assert_eq!(record.counts, [2, 3, 5]);
-    let tally = record.tally.as_ref().unwrap();
+    assert_eq!(record.counts(), [2, 3, 5]);
+    let tally = record.tally().unwrap();
     assert_eq!((tally.owners(), tally.count(0, Output::BOTTOM)), (10, 5));
 
     assert_eq!(stage.result(query).await.unwrap(), text);
@@ -150,12 +150,15 @@ async fn a_ballot_gives_a_tally_for_each_question() {
     upload_all(&opened.card, &reports.concat()).await.unwrap();
     stage.pass(&opened.card);
     let (record, card) = read(&stage.result(&opened.queries[0].query).await.unwrap());
-    assert_eq!(record.counts, [5, 3, 3, 0, 0, 5]);
-    let tallies = record.tallies.unwrap();
-    assert_eq!(tallies.iter().map(|named| named.name.as_str()).collect::<Vec<_>>(), ["north", "south", "east"]);
+    assert_eq!(record.counts(), [5, 3, 3, 0, 0, 5]);
+    let tallies = record.tallies();
+    assert_eq!(
+        tallies.iter().map(|named| named.name.as_deref().unwrap()).collect::<Vec<_>>(),
+        ["north", "south", "east"]
+    );
     let channel = card.checked_channel().unwrap();
     let estimator = Estimator::new(&channel).unwrap();
-    for named in &tallies {
+    for named in tallies {
         assert_eq!(named.tally.owners(), 12);
         estimator.observe(&named.tally).unwrap();
     }

@@ -25,7 +25,7 @@ async fn a_dropped_desk_comes_back_with_the_same_query_and_addresses() {
     stage.clock.set(opened.card.window().unwrap().1 + 3600);
     let desk = restart(config(stage.directory.path(), &stage.clock)).await;
     let text = result(&analyst(&desk), query).await.unwrap();
-    assert_eq!(read(&text).0.counts[..2], [5, 5]);
+    assert_eq!(read(&text).0.counts()[..2], [5, 5]);
     drop(desk);
 
     let desk = restart(config(stage.directory.path(), &stage.clock)).await;
