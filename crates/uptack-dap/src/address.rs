@@ -53,7 +53,7 @@ fn is_readable_label(label: &str) -> bool {
     idna::punycode::decode_to_string(encoded).is_some_and(|decoded| !decoded.contains(['\u{200E}', '\u{200F}']))
 }
 
-/// What follows `http://` or `https://`.
+/// The text after `http://` or `https://`.
 fn after_scheme(text: &str) -> Option<&str> {
     let (scheme, rest) = text.split_once("://")?;
     let is_http = scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https");

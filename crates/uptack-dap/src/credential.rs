@@ -98,7 +98,7 @@ impl Credential {
     }
 }
 
-/// What is signed. It has a fixed length after the domain, so that no two pairs of task and report have the same message.
+/// The message that is signed. It has a fixed length after the domain, so that no two pairs of task and report share one.
 fn message(task: &TaskId, report: &[u8]) -> Vec<u8> {
     [DOMAIN, task.as_ref(), &sha256(report)].concat()
 }

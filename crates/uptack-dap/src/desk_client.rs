@@ -10,7 +10,7 @@ use url::Url;
 use crate::{
     error::{Error, Result},
     http_client,
-    listing::{self, Bounds},
+    listing::{self, ListingBounds},
     signed::{PublicKey, SignedCard},
     token::Token,
 };
@@ -60,7 +60,7 @@ pub struct Opened {
     pub card: Card,
 }
 
-/// One window of what was opened.
+/// One of the windows that were opened.
 #[derive(Debug, Clone, Deserialize)]
 pub struct OpenedQuery {
     /// Its name.
@@ -73,7 +73,7 @@ pub struct OpenedQuery {
 
 /// What a desk says about a query.
 #[derive(Debug, Clone, Deserialize)]
-pub struct Status {
+pub struct QueryStatus {
     /// Its name.
     pub query: String,
     /// Its state.
@@ -113,13 +113,13 @@ struct OverviewPage {
 
 /// Calls a desk.
 #[derive(Debug, Clone)]
-pub struct Client {
+pub struct DeskClient {
     desk: Url,
     token: Option<Token>,
     http: reqwest::Client,
 }
 
-impl Client {
+impl DeskClient {
     /// A client of the desk at an address; what analysts do needs a token. `root` is an additional root certificate.
     pub fn new(desk: &Url, token: Option<Token>, root: Option<&Path>) -> Result<Self> {
         let mut desk = desk.clone();
@@ -159,7 +159,7 @@ impl Client {
 
     /// The cards that are open now.
     pub async fn list(&self) -> Result<Vec<SignedCard>> {
-        Ok(listing::fetch(&self.http, &self.desk, Bounds::DEFAULT, |_| None).await?.cards)
+        Ok(listing::fetch(&self.http, &self.desk, ListingBounds::DEFAULT, |_| None).await?.cards)
     }
 
     /// The key that signs the desk's cards, as the desk says. Compare it with a pinned key before relying on it. Asking for it
@@ -179,7 +179,7 @@ impl Client {
         let mut from = 0;
         loop {
             let page: OverviewPage = self.get(&format!("queries/own?from={from}")).await?;
-            // What was asked meanwhile moves the others on to the next page.
+            // Queries that were opened meanwhile move the others on to the next page.
             let new = |query: &Overview| queries.iter().all(|known| known.query != query.query);
             let fresh: Vec<Overview> = page.queries.into_iter().filter(new).collect();
             queries.extend(fresh);
@@ -196,7 +196,7 @@ impl Client {
     }
 
     /// What became of a query.
-    pub async fn status(&self, query: &str) -> Result<Status> {
+    pub async fn status(&self, query: &str) -> Result<QueryStatus> {
         self.get(&path(query)?).await
     }
 

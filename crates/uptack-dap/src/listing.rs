@@ -35,7 +35,7 @@ pub struct Page {
 
 /// How much of a listing is read.
 #[derive(Debug, Clone, Copy)]
-pub struct Bounds {
+pub struct ListingBounds {
     /// Pages.
     pub pages: usize,
     /// Names on all pages.
@@ -50,7 +50,7 @@ pub struct Bounds {
     pub at_once: usize,
 }
 
-impl Bounds {
+impl ListingBounds {
     /// Twice what an honest desk serves, and half an hour.
     pub const DEFAULT: Self = Self {
         pages: 4 * MOST_QUERIES / LONGEST_PAGE,
@@ -80,7 +80,7 @@ pub struct Fetched {
 pub async fn fetch(
     http: &reqwest::Client,
     desk: &Url,
-    bounds: Bounds,
+    bounds: ListingBounds,
     known: impl Fn(&str) -> Option<SignedCard>,
 ) -> Result<Fetched> {
     let fetcher = Fetcher { http, desk, bounds, deadline: Instant::now() + bounds.time };
@@ -107,7 +107,7 @@ pub async fn fetch(
 struct Fetcher<'a> {
     http: &'a reqwest::Client,
     desk: &'a Url,
-    bounds: Bounds,
+    bounds: ListingBounds,
     deadline: Instant,
 }
 

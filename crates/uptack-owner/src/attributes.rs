@@ -162,11 +162,11 @@ fn at_line(line: usize, problem: impl fmt::Display) -> Error {
 
 struct Column {
     name: String,
-    kind: Kind,
+    kind: ColumnType,
 }
 
 #[derive(Clone, Copy)]
-enum Kind {
+enum ColumnType {
     Text,
     Int,
     Double,
@@ -176,10 +176,10 @@ enum Kind {
 impl Column {
     fn parse(header: String) -> Result<Self> {
         let (name, kind) = match header.rsplit_once(':') {
-            None => (header.as_str(), Kind::Text),
-            Some((name, "int")) => (name, Kind::Int),
-            Some((name, "double")) => (name, Kind::Double),
-            Some((name, "bool")) => (name, Kind::Bool),
+            None => (header.as_str(), ColumnType::Text),
+            Some((name, "int")) => (name, ColumnType::Int),
+            Some((name, "double")) => (name, ColumnType::Double),
+            Some((name, "bool")) => (name, ColumnType::Bool),
             Some((_, other)) => {
                 return Err(at_line(1, format_args!("`{other}` is not a type; int, double and bool are")));
             }
@@ -192,10 +192,10 @@ impl Column {
 
     fn read(&self, text: &str, line: usize) -> Result<Value> {
         let value = match self.kind {
-            Kind::Text => (text.len() <= LONGEST_TEXT).then(|| Value::from(text)),
-            Kind::Int => text.parse().ok().map(Value::Int),
-            Kind::Double => text.parse().ok().map(Value::Float),
-            Kind::Bool => text.parse().ok().map(Value::Bool),
+            ColumnType::Text => (text.len() <= LONGEST_TEXT).then(|| Value::from(text)),
+            ColumnType::Int => text.parse().ok().map(Value::Int),
+            ColumnType::Double => text.parse().ok().map(Value::Float),
+            ColumnType::Bool => text.parse().ok().map(Value::Bool),
         };
         // The value itself is the owner's private matter and is not shown.
         value.ok_or_else(|| at_line(line, format_args!("`{}` does not have the type of its column", self.name)))

@@ -111,11 +111,11 @@ pub struct Checker {
 type Decisions = HashMap<TaskId, Result<Arc<Accepted>, Refusal>>;
 
 /// What verification has found.
-type Prices = HashMap<Basis, Result<Price, Refusal>>;
+type Prices = HashMap<PriceBasis, Result<Price, Refusal>>;
 
 /// Everything that a price depends on.
 #[derive(PartialEq, Eq, Hash)]
-struct Basis {
+struct PriceBasis {
     card: String,
     has_linked_budget: bool,
     has_one_aggregator_budget: bool,
@@ -124,7 +124,7 @@ struct Basis {
     work: u64,
 }
 
-impl Basis {
+impl PriceBasis {
     fn new(card: &Card, lifetime: &LifetimeLimits, work: u64) -> Self {
         Self {
             card: card.canonical(),
@@ -336,7 +336,7 @@ impl Checker {
     /// are verified once.
     fn verified_price(&self, card: &Card) -> Result<Price, Refusal> {
         let card = part_of_claims(card);
-        let basis = Basis::new(&card, &self.policy.lifetime, self.work);
+        let basis = PriceBasis::new(&card, &self.policy.lifetime, self.work);
         if let Some(found) = lock(&self.prices).get(&basis) {
             return found.clone();
         }

@@ -56,7 +56,7 @@ pub struct Policy {
     /// The aggregators that reports may go to; anybody if it is left out.
     pub aggregators: Option<Vec<Origin>>,
     /// The desks whose cards are looked at; any desk's if it is left out.
-    pub desks: Option<Vec<Desk>>,
+    pub desks: Option<Vec<PolicyDesk>>,
     /// The limits of one card.
     pub card: CardLimits,
     /// The limits of all cards together.
@@ -65,8 +65,8 @@ pub struct Policy {
 
 /// A desk and those who sign for it.
 #[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Desk {
+#[serde(rename = "Desk", deny_unknown_fields, rename_all = "kebab-case")]
+pub struct PolicyDesk {
     /// Where it is.
     pub address: Origin,
     /// Whose signatures its cards carry.
@@ -83,7 +83,7 @@ pub struct CardLimits {
     pub linked: Limit,
     /// Whom a card's claims may count on.
     #[serde(default)]
-    pub trust: Trust,
+    pub trust: PolicyTrust,
     /// ε of everything that is published, if one aggregator is honest and nobody else; unlimited if `None`.
     pub one_aggregator: Option<Limit>,
     /// ε of everything that is published.
@@ -103,8 +103,8 @@ pub struct CardLimits {
 
 /// Whom the claims about what is published may count on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Trust {
+#[serde(rename = "Trust", rename_all = "kebab-case")]
+pub enum PolicyTrust {
     /// One honest aggregator: whatever other owners do, and even if somebody invents owners.
     #[default]
     OneAggregator,
@@ -203,7 +203,7 @@ impl Policy {
     pub fn from_toml(text: &str) -> Result<Self> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let mut policy: Self = toml::from_str(text).map_err(|error| Error::Input(format!("not a policy: {error}")))?;
-        if policy.card.trust == Trust::OneAggregator {
+        if policy.card.trust == PolicyTrust::OneAggregator {
             policy.card.one_aggregator.get_or_insert(policy.card.release);
             policy.lifetime.one_aggregator.get_or_insert(policy.lifetime.release);
         }

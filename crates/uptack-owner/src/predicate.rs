@@ -211,7 +211,7 @@ fn key_and_value(entry: &IdedEntryExpr) -> Vec<&IdedExpr> {
     }
 }
 
-/// The value is as large as what is touched.
+/// The value is as large as the bytes that are touched.
 fn alike(size: u64) -> (u64, u64) {
     (size, size)
 }

@@ -8,7 +8,7 @@ use uptack::{
 
 use crate::{error::Error, predicate::Predicate, typing::Declared};
 
-/// What is asked, once it is known that owners can evaluate it.
+/// A question that owners can evaluate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Question {
     /// What counts as *yes*, for a single question.

@@ -165,7 +165,7 @@ pub enum ReportError {
     BatchSaturated,
     /// It is later than the end of the task.
     TaskExpired,
-    /// What was sealed is malformed.
+    /// The sealed share is malformed.
     Malformed,
     /// It is further in the future than clocks may differ.
     TooEarly,

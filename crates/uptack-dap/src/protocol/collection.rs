@@ -32,7 +32,7 @@ impl BatchChecksum {
         &self.0
     }
 
-    /// Reads what was stored; `None` if there are not 32 bytes.
+    /// Reads a stored checksum; `None` if there are not 32 bytes.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         bytes.try_into().ok().map(Self)
     }

@@ -93,7 +93,7 @@ pub fn ciphertexts(data: &[u8]) {
 
 /// Valid inputs of every target, to start from.
 pub fn samples() -> Vec<(&'static str, Vec<u8>)> {
-    let sample = Sample::new();
+    let sample = SampleReport::new();
     let messages = sample.messages().into_iter().map(|input| ("messages", input));
     let shares = sample.shares().into_iter().map(|input| ("shares", input));
     messages.chain(shares).chain([("ciphertexts", encode(&sample.sealed))]).collect()
@@ -101,11 +101,11 @@ pub fn samples() -> Vec<(&'static str, Vec<u8>)> {
 
 /// A valid report.
 pub fn report() -> Vec<u8> {
-    encode(&Sample::new().report)
+    encode(&SampleReport::new().report)
 }
 
 /// One honest report and all that is said about it.
-struct Sample {
+struct SampleReport {
     public: Vec<u8>,
     inputs: [Vec<u8>; 2],
     sealed: HpkeCiphertext,
@@ -114,7 +114,7 @@ struct Sample {
     second: PingPongMessage,
 }
 
-impl Sample {
+impl SampleReport {
     fn new() -> Self {
         let (vdaf, id) = (three_cells(), ReportId::from([1; 16]));
         let (public, inputs) = vdaf.shard(&Measurement::Cell(1), &id).expect("there is a cell 1");

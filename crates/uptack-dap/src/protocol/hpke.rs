@@ -62,7 +62,7 @@ impl HpkeKeypair {
     }
 }
 
-/// The half of a key that opens what was sealed to the other half. Its `Debug` form shows nothing of it.
+/// The half of a key that opens messages sealed to the other half. Its `Debug` form does not show it.
 #[derive(Clone)]
 pub struct HpkePrivateKey(Vec<u8>);
 
@@ -137,7 +137,7 @@ impl SealedShare {
         encode(&self.0)
     }
 
-    /// Reads what was stored; `None` if it is damaged.
+    /// Reads a stored share; `None` if it is damaged.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         HpkeCiphertext::get_decoded(bytes).ok().map(Self)
     }

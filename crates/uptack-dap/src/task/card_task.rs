@@ -25,7 +25,7 @@ pub struct CardNames {
     pub number: u64,
 }
 
-/// All names of a card, derived here and nowhere else: what is charged and what is answered cannot drift apart.
+/// All names of a card. They are derived here and nowhere else, so that charges and answers cannot drift apart.
 ///
 /// `docs/card.md` says what identifies a charge. Two cards have the same `charge` only if they differ in nothing but
 /// their number and the window that follows from it; an owner answers each (`charge`, `number`) once.

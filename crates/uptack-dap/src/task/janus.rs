@@ -89,11 +89,11 @@ struct JanusTask<'a> {
     tolerable_clock_skew: u64,
     collector_hpke_config: &'a HpkeConfig,
     #[serde(skip_serializing_if = "Option::is_none")]
-    aggregator_auth_token: Option<Credential<'a>>,
+    aggregator_auth_token: Option<JanusToken<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    aggregator_auth_token_hash: Option<CredentialHash<'a>>,
+    aggregator_auth_token_hash: Option<JanusTokenHash<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    collector_auth_token_hash: Option<CredentialHash<'a>>,
+    collector_auth_token_hash: Option<JanusTokenHash<'a>>,
     hpke_keys: [HpkeKeypair; 1],
 }
 
@@ -118,9 +118,9 @@ impl<'a> JanusTask<'a> {
             time_precision: parameters.time_precision,
             tolerable_clock_skew: parameters.tolerable_clock_skew,
             collector_hpke_config: &task.collector_hpke_config,
-            aggregator_auth_token: task.aggregator_token.as_ref().map(|token| Credential::Bearer { token }),
-            aggregator_auth_token_hash: task.aggregator_token_hash.as_ref().map(|hash| CredentialHash::Bearer { hash }),
-            collector_auth_token_hash: task.collector_token_hash.as_ref().map(|hash| CredentialHash::Bearer { hash }),
+            aggregator_auth_token: task.aggregator_token.as_ref().map(|token| JanusToken::Bearer { token }),
+            aggregator_auth_token_hash: task.aggregator_token_hash.as_ref().map(|hash| JanusTokenHash::Bearer { hash }),
+            collector_auth_token_hash: task.collector_token_hash.as_ref().map(|hash| JanusTokenHash::Bearer { hash }),
             hpke_keys: [keypair],
         })
     }
@@ -129,14 +129,14 @@ impl<'a> JanusTask<'a> {
 /// What a caller shows; Janus also knows other kinds.
 #[derive(Serialize)]
 #[serde(tag = "type")]
-enum Credential<'a> {
+enum JanusToken<'a> {
     Bearer { token: &'a Token },
 }
 
 /// What a callee recognizes it by.
 #[derive(Serialize)]
 #[serde(tag = "type")]
-enum CredentialHash<'a> {
+enum JanusTokenHash<'a> {
     Bearer { hash: &'a TokenHash },
 }
 

@@ -2,11 +2,11 @@
 
 use uptack_dap::signed::SignedCard;
 
-use super::{Client, Event};
+use super::{Client, ClientEvent};
 use crate::{
     check::{Accepted, Refusal},
     error::Result,
-    ledger::{Acceptance, State},
+    ledger::{ChargeDecision, State},
     schedule::{self, FIXED_DELAY},
 };
 
@@ -17,13 +17,13 @@ pub struct Outcome {
     pub owner: String,
     /// The query.
     pub query: String,
-    /// What was done.
+    /// The result.
     pub status: Status,
     /// Why it was refused, failed, or was done before.
     pub reason: Option<String>,
 }
 
-/// What was done about a query.
+/// How a query ended, or where it stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
     /// The report was acknowledged, now or before.
@@ -163,7 +163,7 @@ impl Client {
         // Sending many reports takes time, and the last of them must arrive before the window closes.
         let last = closes.saturating_sub(schedule::time_to_send(work.reports));
         let draw = |owner: &&'a str| {
-            self.config.observer.on(Event::Drawn);
+            self.config.observer.on(ClientEvent::Drawn);
             Some((*owner, schedule::moment(now, work.to_make, last, self.config.within)?))
         };
         owners.iter().map(draw).collect::<Option<_>>().ok_or_else(|| work.too_late(closes, now))
@@ -183,11 +183,11 @@ impl Client {
     }
 }
 
-fn outcome_of(owner: &str, query: &str, acceptance: Acceptance) -> Outcome {
+fn outcome_of(owner: &str, query: &str, acceptance: ChargeDecision) -> Outcome {
     match acceptance {
-        Acceptance::Refused(reason) => Outcome::refused(owner, query, &Refusal(reason)),
-        Acceptance::Charged => Outcome::of(owner, query, State::Due),
-        Acceptance::Known(state) => Outcome::known(owner, query, state),
+        ChargeDecision::Refused(reason) => Outcome::refused(owner, query, &Refusal(reason)),
+        ChargeDecision::Charged => Outcome::of(owner, query, State::Due),
+        ChargeDecision::Known(state) => Outcome::known(owner, query, state),
     }
 }
 

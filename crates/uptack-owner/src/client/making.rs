@@ -12,7 +12,7 @@ use uptack_dap::{
     protocol::Measurement,
 };
 
-use super::{Client, Event, GROUP, Observer, asking, sending::Settled};
+use super::{Client, ClientEvent, GROUP, Observer, asking, sending::Settled};
 use crate::{
     attributes::Attributes,
     check::{Accepted, Asked},
@@ -79,7 +79,7 @@ impl Client {
     ) -> Result<(Due, StoredReport)> {
         let writer = self.writer(accepted)?;
         writer.fetch_keys().await?;
-        self.config.observer.on(Event::KeysFetched);
+        self.config.observer.on(ClientEvent::KeysFetched);
         let due = self.with_delay(due, accepted);
         let (measurement, sealed) = match self.ledger.report(&due)? {
             Some(before) => self.reseal(&writer, accepted, before).await?,
@@ -100,12 +100,12 @@ impl Client {
         let unknown = Attributes::default();
         let attributes = attributes.unwrap_or(&unknown);
         let measurement = Randomizer::new(accepted)?.randomize(accepted, attributes, &self.config.observer)?;
-        self.config.observer.on(Event::Sealed);
+        self.config.observer.on(ClientEvent::Sealed);
         let sealed = writer.seal(&measurement, accepted.window.0).await?;
         Ok((measurement, sealed))
     }
 
-    /// Seals what was tossed before, under the same id.
+    /// Seals the stored cell again, under the same id.
     async fn reseal(
         &self,
         writer: &Writer,
@@ -114,7 +114,7 @@ impl Client {
     ) -> Result<(Measurement, SealedReport)> {
         let measurement = from_bytes(accepted, &before.measurement)
             .ok_or_else(|| Error::environment("ledger: a stored report does not decode"))?;
-        self.config.observer.on(Event::Sealed);
+        self.config.observer.on(ClientEvent::Sealed);
         let refused = SealedReport::from_bytes(before.bytes)?;
         let sealed = writer.reseal(&measurement, &refused).await?;
         Ok((measurement, sealed))
@@ -127,7 +127,7 @@ impl Client {
         if due.upload >= now + FIXED_DELAY {
             return due.clone();
         }
-        self.config.observer.on(Event::Drawn);
+        self.config.observer.on(ClientEvent::Drawn);
         let drawn = schedule::moment(now, 0, accepted.window.1, self.config.within);
         // If the window has no room left, the report is too late rather than too soon.
         Due { upload: drawn.unwrap_or(now + FIXED_DELAY), ..due.clone() }
@@ -146,12 +146,12 @@ impl Client {
 struct Randomizer {
     channel: Channel,
     sampler: Sampler,
-    sums: Sums,
+    form: ReportForm,
 }
 
 /// Which part of the answers is summed.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Sums {
+enum ReportForm {
     /// The cells of one question.
     Cells,
     /// The outputs `1` and `0` of each question of a ballot.
@@ -160,7 +160,7 @@ enum Sums {
     Ones,
 }
 
-impl Sums {
+impl ReportForm {
     fn of(card: &Card) -> Self {
         if card.mechanism.noise().is_some() {
             Self::Ones
@@ -177,7 +177,7 @@ impl Randomizer {
         let card = &accepted.opened.card;
         let channel = card.checked_channel().map_err(|error| Error::Input(error.to_string()))?;
         let sampler = Sampler::new(&channel);
-        Ok(Self { channel, sampler, sums: Sums::of(card) })
+        Ok(Self { channel, sampler, form: ReportForm::of(card) })
     }
 
     /// Finds every truth, and tosses coins for each. A person who has not answered would count as *no*; callers never ask for
@@ -192,17 +192,17 @@ impl Randomizer {
     }
 
     fn draw(&self, truth: Truth, observer: &Observer) -> Result<usize> {
-        observer.on(Event::Tossed);
+        observer.on(ClientEvent::Tossed);
         let drawn = self.sampler.draw(truth, &mut OsCoins);
         drawn.map_err(Error::environment)
     }
 
     fn measurement(&self, cells: &[usize]) -> Measurement {
         let outputs = || cells.iter().map(|cell| self.output(*cell)).collect::<Vec<_>>();
-        match self.sums {
-            Sums::Cells => Measurement::Cell(cells[0]),
-            Sums::Outputs => ballot::measurement(&outputs()),
-            Sums::Ones => ballot::noisy_measurement(&outputs()),
+        match self.form {
+            ReportForm::Cells => Measurement::Cell(cells[0]),
+            ReportForm::Outputs => ballot::measurement(&outputs()),
+            ReportForm::Ones => ballot::noisy_measurement(&outputs()),
         }
     }
 
@@ -222,7 +222,7 @@ fn evaluate(predicates: &[Predicate], accepted: &Accepted, attributes: &Attribut
     let subject = Subject::new(attributes, &accepted.opened.card.attributes);
     let most_steps = MOST_STEPS / predicates.len().max(1) as u64;
     let truth_of = |predicate: &Predicate| {
-        observer.on(Event::Evaluated);
+        observer.on(ClientEvent::Evaluated);
         // A ballot keeps the first true answers, as many as it allows; the others are given as no.
         predicate.truth(&subject, most_steps).up_to(&mut left)
     };
@@ -239,7 +239,7 @@ fn to_bytes(measurement: &Measurement) -> Vec<u8> {
 
 /// Reads what [`to_bytes`] wrote.
 fn from_bytes(accepted: &Accepted, bytes: &[u8]) -> Option<Measurement> {
-    if Sums::of(&accepted.opened.card) != Sums::Cells {
+    if ReportForm::of(&accepted.opened.card) != ReportForm::Cells {
         return Some(Measurement::Bits(bytes.iter().map(|byte| *byte == 1).collect()));
     }
     Some(Measurement::Cell(u64::from_be_bytes(bytes.try_into().ok()?) as usize))

@@ -20,7 +20,7 @@ use uptack_dap::{
     clock::Clock,
     credential::OwnerSecret,
     http_client,
-    listing::{self, Bounds},
+    listing::{self, ListingBounds},
     protocol::TaskId,
     signed::SignedCard,
 };
@@ -79,7 +79,7 @@ impl Config {
 }
 
 /// What a client does next with the entries of its ledger.
-enum Step {
+enum NextStep {
     Prepare,
     Send,
     WaitFor(u64),
@@ -117,7 +117,7 @@ impl Client {
     /// and on no attribute.
     pub async fn fetch(&self) -> Result<Vec<SignedCard>> {
         let known = |query: &str| self.ledger.card(query).ok().flatten();
-        Ok(listing::fetch(&self.http, &self.config.desk, Bounds::DEFAULT, known).await?.cards)
+        Ok(listing::fetch(&self.http, &self.config.desk, ListingBounds::DEFAULT, known).await?.cards)
     }
 
     /// One visit: fetches, decides, makes reports, waits for each one's moment, sends, and says what became of every card.
@@ -202,28 +202,28 @@ impl Client {
             let now = self.now();
             self.ledger.expire(now)?;
             match self.next_step(now, until)? {
-                Step::Prepare => self.prepare(owners).await.map(drop)?,
-                Step::Send => sent += self.send_due().await?,
-                Step::WaitFor(moment) => self.wait_for(moment).await,
-                Step::Finish => return Ok(()),
+                NextStep::Prepare => self.prepare(owners).await.map(drop)?,
+                NextStep::Send => sent += self.send_due().await?,
+                NextStep::WaitFor(moment) => self.wait_for(moment).await,
+                NextStep::Finish => return Ok(()),
             }
             progress(sent);
         }
     }
 
     /// What to do now for the reports that are due by `until`.
-    fn next_step(&self, now: u64, until: Option<u64>) -> Result<Step> {
+    fn next_step(&self, now: u64, until: Option<u64>) -> Result<NextStep> {
         let ready = self.ledger.next_due()?.filter(|moment| until.is_none_or(|until| *moment <= until));
         let is_pause = ready.is_none_or(|moment| moment > now + FIXED_DELAY);
         // This looks at every entry, so it is done only when there is time to act on what it finds.
         let unprepared = if is_pause && until.is_none() { self.ledger.next_unprepared()? } else { None };
         Ok(match (ready, unprepared) {
-            (_, Some(moment)) if moment <= now => Step::Prepare,
-            (Some(moment), _) if moment <= now => Step::Send,
-            (None, None) => Step::Finish,
+            (_, Some(moment)) if moment <= now => NextStep::Prepare,
+            (Some(moment), _) if moment <= now => NextStep::Send,
+            (None, None) => NextStep::Finish,
             (ready, unprepared) => {
                 let next = ready.into_iter().chain(unprepared).filter(|moment| *moment > now).min();
-                Step::WaitFor(next.unwrap_or(now + 1))
+                NextStep::WaitFor(next.unwrap_or(now + 1))
             }
         })
     }
@@ -275,7 +275,7 @@ impl Client {
 /// One thing that a client did, for tests of the order in which things happen. None of them depends on a truth.
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Event {
+pub enum ClientEvent {
     /// The moment of a report was drawn.
     Drawn,
     /// Both aggregators' keys are there.
@@ -290,18 +290,18 @@ pub enum Event {
     Sent,
 }
 
-/// Hears of every [`Event`]; by default nobody does.
+/// Hears of every [`ClientEvent`]; by default nobody does.
 #[doc(hidden)]
 #[derive(Clone, Default)]
-pub struct Observer(Option<Arc<dyn Fn(Event) + Send + Sync>>);
+pub struct Observer(Option<Arc<dyn Fn(ClientEvent) + Send + Sync>>);
 
 impl Observer {
     /// Calls a function for every event.
-    pub fn new(hear: impl Fn(Event) + Send + Sync + 'static) -> Self {
+    pub fn new(hear: impl Fn(ClientEvent) + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(hear)))
     }
 
-    pub(crate) fn on(&self, event: Event) {
+    pub(crate) fn on(&self, event: ClientEvent) {
         if let Some(hear) = &self.0 {
             hear(event);
         }

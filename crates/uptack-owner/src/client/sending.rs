@@ -3,7 +3,7 @@
 use futures_util::{StreamExt, stream};
 use uptack_dap::{client::SealedReport, credential::Credential};
 
-use super::{Client, Event, GROUP};
+use super::{Client, ClientEvent, GROUP};
 use crate::{
     check::Accepted,
     error::{Error, Result},
@@ -66,7 +66,7 @@ impl Client {
         let writer = self.writer(accepted)?;
         let sealed = SealedReport::from_bytes(stored.bytes)?;
         let credential = stored.credential.map(Credential::from_text);
-        self.config.observer.on(Event::Sent);
+        self.config.observer.on(ClientEvent::Sent);
         writer.send_as(&sealed, credential.as_ref()).await?;
         Ok(State::Sent)
     }

@@ -6,7 +6,7 @@ use uptack::{
     privacy::composition::{Charge, Filter},
 };
 
-use super::{Acceptance, State, execute, select_rows, select_text};
+use super::{ChargeDecision, State, execute, select_rows, select_text};
 use crate::{
     check::{Accepted, Price, one_aggregator_charge},
     error::{Error, Result},
@@ -26,26 +26,28 @@ pub(super) fn accept(
     upload: u64,
     lifetime: &LifetimeLimits,
     now: u64,
-) -> Result<Acceptance> {
+) -> Result<ChargeDecision> {
     let names = &accepted.names;
     let (query, charged) = (names.query.to_string(), names.charge.to_string());
     if let Some(state) = state_of(transaction, owner, &query)? {
-        return Ok(Acceptance::Known(state));
+        return Ok(ChargeDecision::Known(state));
     }
     let number = i64::try_from(names.number)
         .map_err(|_| Error::Input("the card's number in its series is too large".to_owned()))?;
-    let account = Account { transaction, owner };
+    let account = OwnerAccount { transaction, owner };
     if account.has_answered(&charged, number)? {
-        return Ok(Acceptance::Refused(format!("number {number} of this series has been answered on another card")));
+        return Ok(ChargeDecision::Refused(format!(
+            "number {number} of this series has been answered on another card"
+        )));
     }
     if !account.has_paid(&charged)?
         && let Err(reason) = account.charge(&accepted.price, lifetime)?
     {
-        return Ok(Acceptance::Refused(reason));
+        return Ok(ChargeDecision::Refused(reason));
     }
     let entry = params![owner, query, charged, number, now as i64, upload as i64];
     execute(transaction, "INSERT INTO entries VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, 'due')", entry)?;
-    Ok(Acceptance::Charged)
+    Ok(ChargeDecision::Charged)
 }
 
 /// Where an owner's entry for a query stands; `None` if there is none.
@@ -92,19 +94,19 @@ impl<'a> ViewCharge<'a> {
 }
 
 /// What one owner has answered and paid for, within a transaction.
-struct Account<'a> {
+struct OwnerAccount<'a> {
     transaction: &'a Transaction<'a>,
     owner: &'a str,
 }
 
-impl Account<'_> {
-    /// Whether this number of what is charged has been answered.
+impl OwnerAccount<'_> {
+    /// Whether the charge's answer of this number has been given.
     fn has_answered(&self, charged: &str, number: i64) -> Result<bool> {
         let answered = "SELECT 1 FROM entries WHERE owner = ?1 AND charge = ?2 AND number = ?3";
         Ok(self.transaction.prepare_cached(answered)?.exists(params![self.owner, charged, number])?)
     }
 
-    /// Whether any number of what is charged has been answered, and so all of them are paid for.
+    /// Whether any answer of the charge has been given, so that all of them are paid for.
     fn has_paid(&self, charged: &str) -> Result<bool> {
         let paid = "SELECT 1 FROM entries WHERE owner = ?1 AND charge = ?2";
         Ok(self.transaction.prepare_cached(paid)?.exists([self.owner, charged])?)

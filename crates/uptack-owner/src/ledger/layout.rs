@@ -38,7 +38,7 @@ pub(super) fn open(path: &Path) -> Result<Connection> {
     Ok(connection)
 }
 
-/// Writes the log back and truncates it: until then it holds what was deleted.
+/// Writes the log back and truncates it: until then it holds deleted data.
 pub(super) fn empty_log(connection: &Connection) -> Result<()> {
     let busy: i64 = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
     if busy == 0 {

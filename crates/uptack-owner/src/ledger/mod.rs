@@ -41,7 +41,7 @@ pub struct Ledger {
 
 /// What became of an owner's acceptance of a card.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Acceptance {
+pub enum ChargeDecision {
     /// Charged, and to be answered.
     Charged,
     /// There was an entry already; nothing was charged.
@@ -188,7 +188,7 @@ impl Ledger {
         uploads: &[(&str, u64)],
         lifetime: &LifetimeLimits,
         now: u64,
-    ) -> Result<Vec<Acceptance>> {
+    ) -> Result<Vec<ChargeDecision>> {
         self.change(|transaction| {
             store_card(transaction, signed, accepted.window.1)?;
             let accept =
@@ -332,7 +332,7 @@ impl Ledger {
         select_rows(&self.lock(), newest_first, [], Entry::from_row)
     }
 
-    /// What is spent, per owner and view.
+    /// The budget spent, per owner and view.
     pub fn spent(&self) -> Result<Vec<Spent>> {
         let connection = self.lock();
         let mut statement = connection.prepare("SELECT owner, view, filter FROM budgets ORDER BY owner, view")?;

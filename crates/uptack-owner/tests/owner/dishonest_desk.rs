@@ -10,7 +10,7 @@ use uptack_dap::{
 use uptack_owner::{
     check::{Accepted, Asked},
     client::{Outcome, Status},
-    ledger::{Acceptance, Ledger},
+    ledger::{ChargeDecision, Ledger},
     policy::Policy,
     predicate::Predicate,
     schedule::FIXED_DELAY,
@@ -188,9 +188,11 @@ fn the_ledger_itself_knows_one_answer_for_each_number() {
         };
         ledger.accept(signed, &accepted, &[("self", starts + 10)], &policy.lifetime, starts).unwrap().remove(0)
     };
-    assert_eq!(accept(&first, 1), Acceptance::Charged);
-    assert!(matches!(accept(&second, 1), Acceptance::Refused(reason) if reason.contains("number 1 of this series")));
-    assert_eq!(accept(&second, 2), Acceptance::Charged);
+    assert_eq!(accept(&first, 1), ChargeDecision::Charged);
+    assert!(
+        matches!(accept(&second, 1), ChargeDecision::Refused(reason) if reason.contains("number 1 of this series"))
+    );
+    assert_eq!(accept(&second, 2), ChargeDecision::Charged);
     assert!(ledger.spent().unwrap().iter().all(|spent| spent.queries == 3));
 }
 

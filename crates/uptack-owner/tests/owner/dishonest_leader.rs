@@ -12,7 +12,7 @@ use uptack::card::{Aggregators, Card, Enrolment};
 use uptack_dap::{client::SealedReport, clock::Clock, credential::OwnerSecret, signed::SignedCard};
 use uptack_owner::{
     check::MOST_QUESTIONS,
-    client::{Event, Observer, Status},
+    client::{ClientEvent, Observer, Status},
     ledger::{Due, State},
     policy::Policy,
     predicate::{MOST_STEPS, Predicate, SLOWEST_STEP, Subject},
@@ -25,7 +25,7 @@ use crate::world::*;
 /// What happened, on the device and on the wire, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Seen {
-    Device(Event),
+    Device(ClientEvent),
     Get,
     Put,
 }
@@ -149,17 +149,22 @@ async fn a_leader_that_times_the_gap_sees_nothing_of_the_evaluation() {
     let log = leader.log.lock().unwrap().clone();
     let position = |seen: Seen| log.iter().position(|found| *found == seen).unwrap();
     let last = |seen: Seen| log.iter().rposition(|found| *found == seen).unwrap();
-    let (drawn, evaluated) = (position(Seen::Device(Event::Drawn)), position(Seen::Device(Event::Evaluated)));
-    assert!(drawn < position(Seen::Get) && last(Seen::Device(Event::Drawn)) < evaluated, "{log:?}");
-    assert!(position(Seen::Device(Event::KeysFetched)) < evaluated, "{log:?}");
-    let count = |event: Event| log.iter().filter(|found| **found == Seen::Device(event)).count();
-    assert_eq!((count(Event::Evaluated), count(Event::Tossed), count(Event::Sealed)), (3, 3, 1), "{log:?}");
+    let (drawn, evaluated) =
+        (position(Seen::Device(ClientEvent::Drawn)), position(Seen::Device(ClientEvent::Evaluated)));
+    assert!(drawn < position(Seen::Get) && last(Seen::Device(ClientEvent::Drawn)) < evaluated, "{log:?}");
+    assert!(position(Seen::Device(ClientEvent::KeysFetched)) < evaluated, "{log:?}");
+    let count = |event: ClientEvent| log.iter().filter(|found| **found == Seen::Device(event)).count();
+    assert_eq!(
+        (count(ClientEvent::Evaluated), count(ClientEvent::Tossed), count(ClientEvent::Sealed)),
+        (3, 3, 1),
+        "{log:?}"
+    );
     // From the keys to the last seal nothing goes over the wire; from the first request on nothing else happens.
-    let sent = position(Seen::Device(Event::Sent));
-    for event in [Event::Evaluated, Event::Tossed, Event::Sealed] {
+    let sent = position(Seen::Device(ClientEvent::Sent));
+    for event in [ClientEvent::Evaluated, ClientEvent::Tossed, ClientEvent::Sealed] {
         assert!(last(Seen::Device(event)) < sent, "{log:?}");
     }
-    assert!(log[sent..].iter().all(|seen| matches!(seen, Seen::Device(Event::Sent) | Seen::Put)), "{log:?}");
+    assert!(log[sent..].iter().all(|seen| matches!(seen, Seen::Device(ClientEvent::Sent) | Seen::Put)), "{log:?}");
     assert!(last(Seen::Get) < evaluated, "{log:?}");
 }
 
@@ -225,8 +230,12 @@ async fn a_leader_that_says_the_key_is_outdated_again_and_again() {
     assert_eq!(ids.len(), 3);
     assert!(ids.iter().all(|id| *id == ids[0]), "a report that is sealed again is the same report");
     let log = leader.log.lock().unwrap().clone();
-    let count = |event: Event| log.iter().filter(|seen| **seen == Seen::Device(event)).count();
-    assert_eq!((count(Event::Evaluated), count(Event::Tossed), count(Event::Sealed)), (1, 1, 3), "{log:?}");
+    let count = |event: ClientEvent| log.iter().filter(|seen| **seen == Seen::Device(event)).count();
+    assert_eq!(
+        (count(ClientEvent::Evaluated), count(ClientEvent::Tossed), count(ClientEvent::Sealed)),
+        (1, 1, 3),
+        "{log:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

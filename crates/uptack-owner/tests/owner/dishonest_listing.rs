@@ -11,7 +11,7 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 use uptack_dap::{
-    listing::{Bounds, Fetched, Page, fetch},
+    listing::{Fetched, ListingBounds, Page, fetch},
     signed::{SignedCard, Signer},
 };
 use uptack_owner::{
@@ -52,7 +52,7 @@ impl HostileDesk {
         self.asked.lock().unwrap().clone()
     }
 
-    async fn fetch(&self, bounds: Bounds) -> uptack_dap::Result<Fetched> {
+    async fn fetch(&self, bounds: ListingBounds) -> uptack_dap::Result<Fetched> {
         let http = uptack_dap::http_client::client(None).unwrap();
         fetch(&http, &self.url, bounds, |_| None).await
     }
@@ -109,12 +109,12 @@ async fn an_endless_listing_is_cut_off_and_what_could_be_read_is_used() {
         }
     })
     .await;
-    let few = desk.fetch(Bounds { pages: 3, ..Bounds::DEFAULT }).await.unwrap();
+    let few = desk.fetch(ListingBounds { pages: 3, ..ListingBounds::DEFAULT }).await.unwrap();
     assert_eq!((few.cards.len(), few.cut_off, few.left_out), (30, true, 0));
-    let few = desk.fetch(Bounds { queries: 25, ..Bounds::DEFAULT }).await.unwrap();
+    let few = desk.fetch(ListingBounds { queries: 25, ..ListingBounds::DEFAULT }).await.unwrap();
     assert_eq!((few.cards.len(), few.cut_off), (25, true));
     let size = signed(&name(1)).len();
-    let few = desk.fetch(Bounds { pages: 3, bytes: 12 * size, ..Bounds::DEFAULT }).await.unwrap();
+    let few = desk.fetch(ListingBounds { pages: 3, bytes: 12 * size, ..ListingBounds::DEFAULT }).await.unwrap();
     assert_eq!((few.cards.len(), few.left_out), (12, 18));
 }
 
@@ -125,7 +125,7 @@ async fn a_listing_that_turns_in_circles_ends() {
         None => Some(page(1..4, Some(3))),
     })
     .await;
-    let fetched = desk.fetch(Bounds::DEFAULT).await.unwrap();
+    let fetched = desk.fetch(ListingBounds::DEFAULT).await.unwrap();
     assert_eq!((names(&fetched), fetched.cut_off), (vec![&*name(1), &*name(2), &*name(3)], true));
     assert_eq!(desk.asked().iter().filter(|path| card_asked(path).is_none()).count(), 2);
 }
@@ -143,7 +143,7 @@ async fn a_bad_card_harms_no_other() {
         },
     })
     .await;
-    let fetched = desk.fetch(Bounds { time: Duration::from_secs(3), ..Bounds::DEFAULT }).await.unwrap();
+    let fetched = desk.fetch(ListingBounds { time: Duration::from_secs(3), ..ListingBounds::DEFAULT }).await.unwrap();
     assert_eq!((names(&fetched), fetched.left_out, fetched.cut_off), (vec![&*name(5)], 4, false));
 }
 
@@ -158,7 +158,7 @@ async fn names_that_are_paths_are_not_asked_for() {
         }
     })
     .await;
-    assert_eq!(names(&desk.fetch(Bounds::DEFAULT).await.unwrap()), [&*name(1)]);
+    assert_eq!(names(&desk.fetch(ListingBounds::DEFAULT).await.unwrap()), [&*name(1)]);
     let asked: BTreeSet<String> = desk.asked().into_iter().collect();
     assert_eq!(asked, BTreeSet::from(["/queries".to_owned(), format!("/queries/{}/card", name(1))]));
 }
@@ -169,7 +169,7 @@ async fn cards_that_are_known_are_not_fetched_again() {
         HostileDesk::start(|path| card_asked(path).map_or(Some(page(1..4, None)), |query| Some(signed(query)))).await;
     let http = uptack_dap::http_client::client(None).unwrap();
     let known = |query: &str| (query == name(2)).then(|| serde_json::from_slice(&signed(query)).unwrap());
-    let fetched = fetch(&http, &desk.url, Bounds::DEFAULT, known).await.unwrap();
+    let fetched = fetch(&http, &desk.url, ListingBounds::DEFAULT, known).await.unwrap();
     assert_eq!(fetched.cards.len(), 3);
     let asked: BTreeSet<String> = desk.asked().into_iter().collect();
     let card = |number| format!("/queries/{}/card", name(number));

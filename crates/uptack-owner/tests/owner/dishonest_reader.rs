@@ -7,7 +7,7 @@ use std::{
     process::{Child, Command, Stdio},
 };
 use uptack_dap::signed::Signer;
-use uptack_owner::ledger::{Acceptance, Due, Ledger, State, StoredReport};
+use uptack_owner::ledger::{ChargeDecision, Due, Ledger, State, StoredReport};
 
 use crate::world::*;
 
@@ -93,7 +93,7 @@ fn live(folder: &Path, life: &str) {
     let reports = reports(&signed.query);
     let moments: Vec<(&str, u64)> = reports.iter().map(|(due, _)| (due.owner.as_str(), due.upload)).collect();
     let accepted = ledger.accept(&signed, &accepted, &moments, &policy.lifetime, now()).unwrap();
-    assert!(accepted.iter().all(|acceptance| *acceptance == Acceptance::Charged));
+    assert!(accepted.iter().all(|acceptance| *acceptance == ChargeDecision::Charged));
     ledger.store(&reports).unwrap();
     let mut raw = None;
     match life {

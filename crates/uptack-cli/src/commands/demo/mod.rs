@@ -11,7 +11,7 @@ use uptack::card::Card;
 use uptack_dap::card_task;
 use uptack_dap::client::Client as Writer;
 use uptack_dap::clock::Clock;
-use uptack_dap::desk_client::{Client as Analyst, Opened, Schedule};
+use uptack_dap::desk_client::{DeskClient as Analyst, Opened, Schedule};
 use uptack_dap::protocol::Measurement;
 use uptack_dap::release::record::Record;
 use uptack_owner::check::Checker;

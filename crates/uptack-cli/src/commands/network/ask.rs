@@ -8,7 +8,7 @@ use uptack::Fraction;
 use uptack::Progress;
 use uptack::card::{Card, Enrolment, plan_whole, whole_progress};
 use uptack::plan::Request;
-use uptack_dap::desk_client::{Client, Opened, OpenedQuery, Schedule};
+use uptack_dap::desk_client::{DeskClient, Opened, OpenedQuery, Schedule};
 use uptack_document::{Purpose, Wanted};
 use uptack_owner::question::{Question, Unaskable};
 use uptack_owner::schedule::LEAST_WINDOW;
@@ -120,7 +120,7 @@ pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<()> {
 }
 
 /// Why nobody can answer yet although the query was opened: an aggregator cannot be reached.
-async fn why_it_waits(client: &Client, query: &str) -> Result<Option<Failure>> {
+async fn why_it_waits(client: &DeskClient, query: &str) -> Result<Option<Failure>> {
     let status = client.status(query).await?;
     let reason = status.reason.filter(|_| status.state == "opening");
     Ok(reason.map(|reason| {
@@ -191,7 +191,7 @@ impl Arguments {
         Ok(given.replace(',', "\n"))
     }
 
-    fn plan(&self, question: &Question, client: &Client) -> Result<Card> {
+    fn plan(&self, question: &Question, client: &DeskClient) -> Result<Card> {
         let (request, queries) = (self.request()?, self.queries(question)?);
         // Planning takes longer than finding out that the desk cannot be reached.
         block_on(client.signer())?;
@@ -218,7 +218,7 @@ impl Arguments {
     }
 
     /// Has the desk sign the card and open it, and writes the signed card.
-    fn open(&self, client: &Client, card: &Card, schedule: Schedule) -> Result<Opened> {
+    fn open(&self, client: &DeskClient, card: &Card, schedule: Schedule) -> Result<Opened> {
         let opened = block_on(client.open(card, schedule))?;
         if let Some(path) = &self.out {
             write_card(path, &opened.card)?;

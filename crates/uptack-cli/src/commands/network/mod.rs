@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use tokio::runtime::Runtime;
-use uptack_dap::desk_client::Client;
+use uptack_dap::desk_client::DeskClient;
 use uptack_dap::signed::PublicKey;
 use uptack_dap::token::Token;
 use uptack_server::aggregator::{Admission, PairSecret};
@@ -44,8 +44,8 @@ impl DeskArguments {
         &self.desk
     }
 
-    pub(crate) fn client(&self) -> Result<Client> {
-        Ok(Client::new(&self.desk, Some(read_token(&self.token)?), self.root.as_deref())?)
+    pub(crate) fn client(&self) -> Result<DeskClient> {
+        Ok(DeskClient::new(&self.desk, Some(read_token(&self.token)?), self.root.as_deref())?)
     }
 }
 

@@ -6,7 +6,7 @@ use uptack::card::{CardQuestion, Timestamp};
 use uptack::display;
 use uptack::estimate::{Confidence, Estimator, IntervalKind};
 use uptack_dap::clock::Clock;
-use uptack_dap::desk_client::{Client, Overview};
+use uptack_dap::desk_client::{DeskClient, Overview};
 use uptack_dap::release::record::Record;
 use uptack_dap::release::results::{Observed, shared_confidence};
 
@@ -59,7 +59,7 @@ fn describe(queries: &[Listed]) -> String {
     Table::new(&["query", "question", "state", "reports", "time left", "estimate"]).with_rows(rows).render()
 }
 
-async fn list(client: &Client) -> Result<Vec<Listed>> {
+async fn list(client: &DeskClient) -> Result<Vec<Listed>> {
     let mut queries = Vec::new();
     for overview in client.own().await? {
         queries.push(Listed::fetch(client, overview).await?);
@@ -98,7 +98,7 @@ impl QuestionEstimate {
 
 impl Listed {
     /// Fetches the result of a query that is released; asking for any other would release it.
-    async fn fetch(client: &Client, overview: Overview) -> Result<Self> {
+    async fn fetch(client: &DeskClient, overview: Overview) -> Result<Self> {
         if overview.state != "released" {
             return Ok(Self { overview, estimates: Vec::new(), is_ballot: false });
         }

@@ -8,7 +8,7 @@ use tokio::{
 use uptack_dap::{
     card_task, client as owner,
     credential::OwnerSecret,
-    desk_client::{Client, Overview, Schedule},
+    desk_client::{DeskClient, Overview, Schedule},
     listing::Page,
     protocol::Measurement,
     token::Token,
@@ -33,7 +33,7 @@ async fn only_analysts_ask_cancel_and_get_results() {
             assert_eq!((status, &problem["status"]), (401, &serde_json::json!(401)), "{method} {path}");
         }
     }
-    let stranger = Client::new(&stage.desk.url(), Some(wrong), None).unwrap();
+    let stranger = DeskClient::new(&stage.desk.url(), Some(wrong), None).unwrap();
     assert_eq!(stranger.open(&card(), Schedule::Once { seconds: 60 }).await.unwrap_err().refused_with(), Some(401));
     // Another analyst is let in, and shut out, without a restart.
     let grace = stage.caller("grace");

@@ -10,7 +10,7 @@ use uptack::{
 use uptack_dap::{
     Error, card_task, client as owner,
     clock::Clock,
-    desk_client::{Client, Opened, Schedule},
+    desk_client::{DeskClient, Opened, Schedule},
     protocol::Measurement,
     release::record::Record,
     signed::SignedCard,
@@ -32,7 +32,7 @@ pub(crate) struct Stage {
     pub(crate) directory: TempDir,
     pub(crate) clock: Clock,
     pub(crate) desk: Desk,
-    pub(crate) analyst: Client,
+    pub(crate) analyst: DeskClient,
 }
 
 impl Stage {
@@ -50,10 +50,10 @@ impl Stage {
     }
 
     /// A caller with a token of its own: an analyst, or an administrator by the name of its file.
-    pub(crate) fn caller(&self, file: &str) -> Client {
+    pub(crate) fn caller(&self, file: &str) -> DeskClient {
         let token = Token::generate();
         std::fs::write(self.directory.path().join("tokens").join(file), token.as_str()).unwrap();
-        Client::new(&self.desk.url(), Some(token), None).unwrap()
+        DeskClient::new(&self.desk.url(), Some(token), None).unwrap()
     }
 
     /// Asks one question for ten minutes.
@@ -76,9 +76,9 @@ pub(crate) fn config(data: &Path, clock: &Clock) -> Config {
     Config { clock: clock.clone(), ..Config::new(data) }
 }
 
-pub(crate) fn analyst(desk: &Desk) -> Client {
+pub(crate) fn analyst(desk: &Desk) -> DeskClient {
     let token = std::fs::read_to_string(desk.first_token()).unwrap();
-    Client::new(&desk.url(), Some(Token::try_from(token.trim().to_owned()).unwrap()), None).unwrap()
+    DeskClient::new(&desk.url(), Some(Token::try_from(token.trim().to_owned()).unwrap()), None).unwrap()
 }
 
 /// Starts a desk as soon as the one before has let go of its files and ports.
@@ -93,7 +93,7 @@ pub(crate) async fn restart(config: Config) -> Desk {
     }
 }
 
-pub(crate) async fn result(analyst: &Client, query: &str) -> Result<String, Error> {
+pub(crate) async fn result(analyst: &DeskClient, query: &str) -> Result<String, Error> {
     let end = std::time::Instant::now() + PATIENCE;
     loop {
         match analyst.result(query).await {
@@ -148,13 +148,13 @@ pub(crate) fn read(record: &str) -> (Record, Card) {
 }
 
 /// The only open card.
-pub(crate) async fn only_open(analyst: &Client) -> SignedCard {
+pub(crate) async fn only_open(analyst: &DeskClient) -> SignedCard {
     let mut open = analyst.list().await.unwrap();
     assert_eq!(open.len(), 1);
     open.remove(0)
 }
 
-pub(crate) async fn state(analyst: &Client, query: &str) -> String {
+pub(crate) async fn state(analyst: &DeskClient, query: &str) -> String {
     analyst.status(query).await.unwrap().state
 }
 
