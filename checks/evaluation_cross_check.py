@@ -1,4 +1,4 @@
-"""Holds two baselines of `uptack evaluate` against the independent package pure-ldp.
+"""Compares two baselines of `uptack evaluate` with the independent package pure-ldp.
 
 Usage: python evaluation_cross_check.py path/to/uptack
 
@@ -41,7 +41,7 @@ def evaluated(uptack):
 
 
 def estimates(client, make_server):
-    """One run a row: pure-ldp's estimates for all stations."""
+    """One row per run: pure-ldp's estimates for all stations."""
     truths = [station for station, count in enumerate(VEHICLES, start=1) for _ in range(count)]
     results = []
     for _ in range(RUNS):

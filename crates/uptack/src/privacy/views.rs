@@ -94,9 +94,10 @@ fn cells_with(channel: &Channel, answer: usize, output: Output) -> Vec<ExactLike
 impl ReducedView {
     /// The published view: all tallies, or the number of answers `1` with the noise of one aggregator.
     pub(super) fn release(channel: &Channel) -> Self {
-        let (Some(NoiseLaw::Laplace(noise)), Some(largest)) = (channel.noise(), one_aggregator(channel)) else {
+        let (Some(noise), Some(largest)) = (channel.noise(), one_aggregator(channel)) else {
             return Self::tallies(channel);
         };
+        let NoiseLaw::Laplace(noise) = noise;
         let added = AddedNoise { decay: noise.decay(), gap: noise.gap(), largest_epsilon: largest.upper() };
         let bits = Self::owners_alone(channel);
         // Noise hides outputs that only one truth can write.
