@@ -35,7 +35,7 @@ pub(super) fn falling_root(
     let mut secants = Secants::new((least, most), slope, accuracy);
     let mut x = guess.clamp(least, most);
     for call in 0..MOST_CALLS {
-        let here = CurvePoint { x, value: function(x) };
+        let here = RootPoint { x, value: function(x) };
         if let Some(root) = secants.note(here) {
             return Some(root);
         }
@@ -49,12 +49,12 @@ pub(super) fn falling_root(
 
 /// A point of the function.
 #[derive(Clone, Copy)]
-struct CurvePoint {
+struct RootPoint {
     x: f64,
     value: f64,
 }
 
-impl CurvePoint {
+impl RootPoint {
     /// The slope of the chord to another point, if it says anything about the slope at the root.
     fn slope_to(self, other: Self) -> Option<f64> {
         let secant = (other.value - self.value) / (other.x - self.x);
@@ -66,8 +66,8 @@ impl CurvePoint {
 /// The last points on either side of the root: the function is positive at `low` and not at `high`.
 #[derive(Clone, Copy, Default)]
 struct RootBracket {
-    low: Option<CurvePoint>,
-    high: Option<CurvePoint>,
+    low: Option<RootPoint>,
+    high: Option<RootPoint>,
 }
 
 /// What [`falling_root`] knows of its function so far.
@@ -76,7 +76,7 @@ struct Secants {
     most: f64,
     accuracy: f64,
     bracket: RootBracket,
-    last: Option<CurvePoint>,
+    last: Option<RootPoint>,
     slope: f64,
     /// The longest next step while there is no bracket.
     longest_step: f64,
@@ -93,7 +93,7 @@ impl Secants {
     }
 
     /// Takes note of a point; it is the root if the chord from the point before shows that it is near enough.
-    fn note(&mut self, here: CurvePoint) -> Option<Root> {
+    fn note(&mut self, here: RootPoint) -> Option<Root> {
         let side = if here.value > 0.0 { &mut self.bracket.low } else { &mut self.bracket.high };
         *side = Some(here);
         let before = self.last.replace(here)?;
@@ -104,7 +104,7 @@ impl Secants {
     }
 
     /// The next point to evaluate, or the result.
-    fn next(&mut self, here: CurvePoint, call: u32) -> ControlFlow<Option<Root>, f64> {
+    fn next(&mut self, here: RootPoint, call: u32) -> ControlFlow<Option<Root>, f64> {
         match (self.bracket.low, self.bracket.high) {
             (Some(low), Some(high)) if high.x - low.x < self.accuracy => Break(Some(self.root_at(high.x))),
             (Some(low), Some(high)) => Continue(self.between(low, high, call)),
@@ -116,7 +116,7 @@ impl Secants {
 
     /// A little beyond where the chord crosses zero, so that the function is not positive there; in the middle every fourth
     /// time, and where the upper end says nothing.
-    fn between(&self, low: CurvePoint, high: CurvePoint, call: u32) -> f64 {
+    fn between(&self, low: RootPoint, high: RootPoint, call: u32) -> f64 {
         let width = high.x - low.x;
         let middle = low.x + 0.5 * width;
         let crossing = (low.x * high.value - high.x * low.value) / (high.value - low.value);
@@ -126,7 +126,7 @@ impl Secants {
     }
 
     /// Towards the root and a little beyond it, in steps that may grow.
-    fn towards_root(&mut self, here: CurvePoint) -> f64 {
+    fn towards_root(&mut self, here: RootPoint) -> f64 {
         let newton = (-here.value / self.slope).abs();
         let reach = (1.05 * newton + 0.4 * self.accuracy).clamp(self.accuracy, self.longest_step);
         self.longest_step *= 2.5;
@@ -150,7 +150,7 @@ pub(super) fn smallest(
     let mut bracket = RootBracket::default();
     let mut step = 0.3;
     for call in 0.. {
-        let here = CurvePoint { x, value: (function(x.exp()) / limit).ln() };
+        let here = RootPoint { x, value: (function(x.exp()) / limit).ln() };
         // NaN is not small enough.
         let side = if here.value <= 0.0 { &mut bracket.high } else { &mut bracket.low };
         *side = Some(here);
@@ -169,7 +169,7 @@ pub(super) fn smallest(
 
 /// Where the chord between two ends crosses zero, a little to either side in turn so that both ends come near; in the middle
 /// every third time and where an end says nothing.
-fn beside_crossing(low: CurvePoint, high: CurvePoint, margin: f64, call: u32) -> f64 {
+fn beside_crossing(low: RootPoint, high: RootPoint, margin: f64, call: u32) -> f64 {
     let crossing = low.x + (high.x - low.x) * low.value / (low.value - high.value);
     let aimed = crossing + if call.is_multiple_of(2) { margin } else { -margin };
     if call % 3 == 2 || !aimed.is_finite() {

@@ -333,7 +333,7 @@ mod tests {
         assert_eq!(percent(0.8), "80 %");
         for t in ["0.55", "0.57", "0.7", "0.9"] {
             let text = words(&format!("randomized-response(t={t})"), 50);
-            assert!(text.contains(&format!("at most {} % of the time", &(t.to_owned() + "0")[2..4])), "{text}");
+            assert!(text.contains(&format!("at most {} %, up from 50 %", &(t.to_owned() + "0")[2..4])), "{text}");
         }
         // As every other place prints it.
         let text = words("randomized-response(t=0.8)", 5000);

@@ -3,7 +3,7 @@
 use super::crowds::Crowds;
 use crate::certified::binomial::{Binomial, Coin, window};
 use crate::privacy::claim::CrowdValue;
-use crate::privacy::divergence::{Attempt, DivergenceRequest};
+use crate::privacy::divergence::{BoundAttempt, DivergenceRequest};
 use crate::privacy::likelihood::Crowd;
 use crate::truth::Truth;
 
@@ -89,9 +89,9 @@ impl Crowds<'_> {
     }
 
     /// A bound for all crowds of at least these owners.
-    fn attempt(&self, crowd: Crowd, request: DivergenceRequest) -> Attempt {
+    fn attempt(&self, crowd: Crowd, request: DivergenceRequest) -> BoundAttempt {
         if self.view.is_exact_in_every_crowd() {
-            return Attempt::exact(self.view.both_truths(crowd, request, &self.work).upper());
+            return BoundAttempt::exact(self.view.both_truths(crowd, request, &self.work).upper());
         }
         self.view.bound(crowd, request, &self.work)
     }

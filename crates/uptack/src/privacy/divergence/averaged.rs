@@ -9,12 +9,12 @@ use crate::privacy::work::WorkBudget;
 
 /// An upper bound, and an estimate of it without the losses of the method.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Attempt {
+pub(crate) struct BoundAttempt {
     pub(crate) bound: DirectionBounds,
     pub(crate) guess: DirectionBounds,
 }
 
-impl Attempt {
+impl BoundAttempt {
     /// A value that could not be bounded any better.
     pub(crate) fn exact(value: DirectionBounds) -> Self {
         Self { bound: value, guess: value }

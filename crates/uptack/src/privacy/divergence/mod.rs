@@ -23,7 +23,7 @@ mod outcome;
 mod three_classes;
 mod two_classes;
 
-pub(crate) use averaged::Attempt;
+pub(crate) use averaged::BoundAttempt;
 
 use many_classes::{Fineness, PairLaw, refined};
 use outcome::OutcomeBounds;
@@ -115,22 +115,22 @@ impl ReducedView {
 
     /// A crowd of at least these owners, in both directions, from above. The bound is trivial where a guess shows that the
     /// question's goal is out of reach.
-    pub(crate) fn bound(&self, crowd: Crowd, request: DivergenceRequest, work: &WorkBudget) -> Attempt {
+    pub(crate) fn bound(&self, crowd: Crowd, request: DivergenceRequest, work: &WorkBudget) -> BoundAttempt {
         if !self.has_few_classes() {
             let bound = |fineness| self.sums_of_scores(crowd, request, fineness, work);
-            return Attempt::exact(refined(crowd.size(), request.goal, work, bound));
+            return BoundAttempt::exact(refined(crowd.size(), request.goal, work, bound));
         }
         self.bound_by_outcomes(crowd, request, work)
     }
 
     /// The same for few classes, where each outcome is bounded by itself.
-    fn bound_by_outcomes(&self, crowd: Crowd, request: DivergenceRequest, work: &WorkBudget) -> Attempt {
+    fn bound_by_outcomes(&self, crowd: Crowd, request: DivergenceRequest, work: &WorkBudget) -> BoundAttempt {
         let outcomes = OutcomeBounds::new(&self.above, crowd, request, work);
         let guess = outcomes.guess();
         if guess.largest() > request.goal {
-            return Attempt { bound: PerDirection::both(1.0), guess };
+            return BoundAttempt { bound: PerDirection::both(1.0), guess };
         }
-        Attempt { bound: outcomes.bound(request, work), guess }
+        BoundAttempt { bound: outcomes.bound(request, work), guess }
     }
 
     /// A bound for every crowd of `others` owners at once: the privacy blanket.
