@@ -5,7 +5,6 @@
 
 mod audit;
 mod channel;
-mod evaluate;
 mod failure;
 mod long_work;
 mod plan;
@@ -22,13 +21,11 @@ mod _core {
     #[pymodule_export]
     use super::channel::PyChannel;
     #[pymodule_export]
-    use super::evaluate::evaluate;
-    #[pymodule_export]
     use super::plan::{PyPlan, make_plan};
     #[pymodule_export]
     use super::privacy::{PyComposition, all_views};
     #[pymodule_export]
-    use super::results::{algebra, claim, consistent, each_confidence, nearest, simulate, verify};
+    use super::results::{algebra, claim, consistent, each_confidence, evaluate, nearest, simulate, verify};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

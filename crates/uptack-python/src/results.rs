@@ -1,4 +1,8 @@
-//! Simulation, algebra, verification, many queries, and how numbers are shown.
+//! Simulation, the paper's evaluation, algebra, verification, several queries, and how numbers are shown.
+
+use std::fs::File;
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use pyo3::prelude::*;
 use uptack::algebra::Program;
@@ -9,10 +13,13 @@ use uptack::simulate::{Crowd, Simulation};
 use uptack_dap::release::verification::{Document, Verifier};
 use uptack_dap::signed::PublicKey;
 use uptack_document::{AlgebraDocument, PredictedSd, SimulationDocument, check_holds, verification_json};
+use uptack_eval::evaluation::Evaluation;
+use uptack_eval::settings::{EvaluationSettings, Watch};
+use uptack_eval::traffic::{self, Traffic};
 
 use crate::channel::{PyChannel, read_confidence, read_interval, seed_or_random};
 use crate::failure::{PyFailure, Result, to_text};
-use crate::long_work::{Listener, counted};
+use crate::long_work::{Listener, counted, followed};
 
 /// Whole runs, as `uptack simulate --json` prints them.
 #[pyfunction]
@@ -43,6 +50,44 @@ pub(crate) fn simulate(
     let law = channel.channel.clone();
     let result = counted(py, progress, trials, move |progress| simulation.run_with(&law, threads, progress))?;
     to_text(&SimulationDocument::new(channel.mechanism.to_string(), &simulation, &result))
+}
+
+/// All rows, as `uptack evaluate --json` prints them; without data, of generated traffic.
+#[pyfunction]
+#[pyo3(signature = (*, data, at, trials, factors, seed, progress))]
+pub(crate) fn evaluate(
+    py: Python<'_>,
+    data: Option<PathBuf>,
+    at: Option<u32>,
+    trials: u64,
+    factors: Vec<u64>,
+    seed: u64,
+    progress: Listener<'_>,
+) -> PyResult<String> {
+    if factors.is_empty() || factors.contains(&0) {
+        return Err(PyFailure::request("factors: give at least one, of 1 or more").into());
+    }
+    let traffic = match data {
+        None => traffic::generate(seed).map_err(PyFailure::from)?,
+        Some(path) => Traffic::read(File::open(path)?, at).map_err(PyFailure::from)?,
+    };
+    let settings = EvaluationSettings { factors, trials, seed, ..EvaluationSettings::default() };
+    to_text(&run_evaluation(py, traffic, settings, progress)?.json())
+}
+
+fn run_evaluation(
+    py: Python<'_>,
+    traffic: Traffic,
+    settings: EvaluationSettings,
+    listener: Listener<'_>,
+) -> PyResult<Evaluation> {
+    let watch = Arc::new(Watch::default());
+    let (watched, stopped) = (Arc::clone(&watch), Arc::clone(&watch));
+    let now = move || {
+        let (_, done, all) = watched.now();
+        (done, all)
+    };
+    followed(py, listener, now, move || stopped.stop(), move || Evaluation::run(traffic, settings, &watch))
 }
 
 /// A program of the privacy algebra: its channel, and what `uptack algebra --json` prints.
