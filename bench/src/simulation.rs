@@ -2,7 +2,7 @@
 
 use uptack::estimate::{Confidence, IntervalKind};
 use uptack::Progress;
-use uptack::simulate::{Crowd, Simulation};
+use uptack::simulate::{CrowdSampling, Simulation};
 use uptack::{Channel, Mechanism};
 
 use crate::Size;
@@ -42,7 +42,7 @@ fn compare(name: &str, text: &str, size: &Size) -> [Row; 2] {
 
 fn run(channel: &Channel, owners: u64, trials: u64) {
     let confidence = Confidence::new(0.95).expect("a confidence");
-    let (interval, crowd) = (IntervalKind::Auto, Crowd::Aggregated);
+    let (interval, crowd) = (IntervalKind::Auto, CrowdSampling::Aggregated);
     let simulation = Simulation { owners, yes: YES, trials, seed: 1, confidence, interval, crowd };
     simulation.run_with(channel, 1, &Progress::default()).expect("a possible crowd");
 }

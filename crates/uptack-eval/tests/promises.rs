@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use uptack::Progress;
 use uptack::estimate::many::{Sharing, simultaneous};
 use uptack::estimate::{Confidence, IntervalKind};
-use uptack::simulate::{Crowd as Draws, Simulation};
+use uptack::simulate::{CrowdSampling as Draws, Simulation};
 use uptack_eval::compare::{Comparison, Levels, methods};
 use uptack_eval::evaluation::Evaluation;
 use uptack_eval::findings::least_by_chance;

@@ -2,7 +2,7 @@
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
-use uptack::audit::{Audit, AuditCoins, Claims, ForeignAudit, ForeignOutputs};
+use uptack::audit::{Audit, AuditCoins, ClaimedEpsilons, ForeignAudit, ForeignOutputs};
 use uptack::privacy::{Delta, Epsilon};
 use uptack_document::{AuditDocument, ForeignDocument};
 
@@ -28,7 +28,7 @@ pub(crate) fn audit_channel(
     let audit = Audit { samples, owners, confidence: read_confidence(confidence)?, coins };
     let law = channel.channel.clone();
     let report = counted(py, progress, samples, move |progress| {
-        let claims = Claims::of(&law, owners, delta)?;
+        let claims = ClaimedEpsilons::of(&law, owners, delta)?;
         audit.run_with(&law, &claims, progress)
     })?;
     to_text(&AuditDocument::new(channel.mechanism.to_string(), &audit, delta, &report))

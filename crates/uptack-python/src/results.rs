@@ -9,7 +9,7 @@ use uptack::algebra::Program;
 use uptack::display;
 use uptack::estimate::many::{self, Sharing};
 use uptack::privacy::WorkLimit;
-use uptack::simulate::{Crowd, Simulation};
+use uptack::simulate::{CrowdSampling, Simulation};
 use uptack_dap::release::verification::{Document, Verifier};
 use uptack_dap::signed::PublicKey;
 use uptack_document::{AlgebraDocument, PredictedSd, SimulationDocument, check_holds, verification_json};
@@ -44,7 +44,7 @@ pub(crate) fn simulate(
         seed: seed_or_random(seed)?,
         confidence: read_confidence(confidence)?,
         interval: read_interval(interval)?,
-        crowd: if per_owner { Crowd::PerOwner } else { Crowd::Aggregated },
+        crowd: if per_owner { CrowdSampling::PerOwner } else { CrowdSampling::Aggregated },
     };
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let law = channel.channel.clone();

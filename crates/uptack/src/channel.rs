@@ -397,7 +397,7 @@ fn law_of(cells: &[Cell], truth: Truth) -> Result<Law> {
 }
 
 /// A cell with its probability under *yes* and under *no*, before they are rounded.
-type ExactCell = (Vec<Output>, Fraction, Fraction);
+type FractionCell = (Vec<Output>, Fraction, Fraction);
 
 impl Channel {
     /// A channel from exact fractions. Each is rounded once; the most likely cell of each law takes the remainder.
@@ -425,7 +425,7 @@ impl Channel {
 }
 
 /// Rounds a law of exact fractions.
-fn round_law(truth: &str, cells: &[ExactCell], part: fn(&ExactCell) -> &Fraction) -> Result<Law> {
+fn round_law(truth: &str, cells: &[FractionCell], part: fn(&FractionCell) -> &Fraction) -> Result<Law> {
     let parts: Vec<&Fraction> = cells.iter().map(part).collect();
     Law::from_fractions(&parts).ok_or_else(|| {
         let sum = parts.iter().map(|part| part.exact().clone()).sum();
@@ -433,7 +433,7 @@ fn round_law(truth: &str, cells: &[ExactCell], part: fn(&ExactCell) -> &Fraction
     })
 }
 
-fn not_one(truth: &str, cells: &[ExactCell], sum: &BigRational) -> Error {
+fn not_one(truth: &str, cells: &[FractionCell], sum: &BigRational) -> Error {
     let names = separated(cells.iter().map(|(outputs, ..)| name_of(outputs)), ", ");
     let excess = sum - BigRational::one();
     let way = if excess > BigRational::zero() { "much" } else { "little" };
@@ -445,7 +445,7 @@ fn not_one(truth: &str, cells: &[ExactCell], sum: &BigRational) -> Error {
     .with_hint("write thirds and the like as fractions (1/3), so that they sum exactly")
 }
 
-fn parse_cell(text: &str) -> Result<ExactCell> {
+fn parse_cell(text: &str) -> Result<FractionCell> {
     let malformed = || malformed_cell(text.trim());
     let (name, laws) = text.trim().split_once('=').ok_or_else(malformed)?;
     let (yes, no) = laws.split_once(':').ok_or_else(malformed)?;

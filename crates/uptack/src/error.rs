@@ -12,7 +12,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// an owner's truth. If another error is the cause, [`source`](std::error::Error::source) is that error.
 #[derive(Clone)]
 pub struct Error {
-    kind: Kind,
+    kind: ErrorKind,
     message: String,
     hint: Option<String>,
     source: Option<Arc<dyn std::error::Error + Send + Sync>>,
@@ -29,7 +29,7 @@ impl Eq for Error {}
 
 /// The question that a caller may ask of an [`Error`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum ErrorKind {
     Syntax,
     Parameter,
     Law,
@@ -42,38 +42,38 @@ enum Kind {
 
 impl Error {
     pub(crate) fn syntax(message: impl Into<String>) -> Self {
-        Self::of(Kind::Syntax, message)
+        Self::of(ErrorKind::Syntax, message)
     }
 
     pub(crate) fn parameter(message: impl Into<String>) -> Self {
-        Self::of(Kind::Parameter, message)
+        Self::of(ErrorKind::Parameter, message)
     }
 
     pub(crate) fn law(message: impl Into<String>) -> Self {
-        Self::of(Kind::Law, message)
+        Self::of(ErrorKind::Law, message)
     }
 
     pub(crate) fn card(message: impl Into<String>) -> Self {
-        Self::of(Kind::Card, message)
+        Self::of(ErrorKind::Card, message)
     }
 
     pub(crate) fn input(message: impl Into<String>) -> Self {
-        Self::of(Kind::Input, message)
+        Self::of(ErrorKind::Input, message)
     }
 
     pub(crate) fn counts(message: impl Into<String>) -> Self {
-        Self::of(Kind::Counts, message)
+        Self::of(ErrorKind::Counts, message)
     }
 
     pub(crate) fn request(message: impl Into<String>) -> Self {
-        Self::of(Kind::Request, message)
+        Self::of(ErrorKind::Request, message)
     }
 
     pub(crate) fn coins(message: impl Into<String>) -> Self {
-        Self::of(Kind::Coins, message)
+        Self::of(ErrorKind::Coins, message)
     }
 
-    fn of(kind: Kind, message: impl Into<String>) -> Self {
+    fn of(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into(), hint: None, source: None }
     }
 
@@ -101,42 +101,42 @@ impl Error {
 
     /// A text that does not parse: a mechanism, a fraction, an output.
     pub fn is_syntax(&self) -> bool {
-        self.kind == Kind::Syntax
+        self.kind == ErrorKind::Syntax
     }
 
     /// A parameter that is out of range, or parameters that do not fit together.
     pub fn is_parameter(&self) -> bool {
-        self.kind == Kind::Parameter
+        self.kind == ErrorKind::Parameter
     }
 
     /// Not a probability law: it does not sum to one, or a part of it is more than one.
     pub fn is_law(&self) -> bool {
-        self.kind == Kind::Law
+        self.kind == ErrorKind::Law
     }
 
     /// A card that contradicts itself, or claims what does not hold.
     pub fn is_card(&self) -> bool {
-        self.kind == Kind::Card
+        self.kind == ErrorKind::Card
     }
 
     /// A row that cannot be read; the message names its line.
     pub fn is_input(&self) -> bool {
-        self.kind == Kind::Input
+        self.kind == ErrorKind::Input
     }
 
     /// Counts that no run of the mechanism can have produced.
     pub fn is_counts(&self) -> bool {
-        self.kind == Kind::Counts
+        self.kind == ErrorKind::Counts
     }
 
     /// A request that makes no sense, such as more yes-owners than owners.
     pub fn is_request(&self) -> bool {
-        self.kind == Kind::Request
+        self.kind == ErrorKind::Request
     }
 
     /// The source of randomness failed; nothing was drawn.
     pub fn is_coins(&self) -> bool {
-        self.kind == Kind::Coins
+        self.kind == ErrorKind::Coins
     }
 }
 

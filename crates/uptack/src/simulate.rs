@@ -33,12 +33,12 @@ pub struct Simulation {
     /// The kind of the intervals.
     pub interval: IntervalKind,
     /// How the crowd is drawn.
-    pub crowd: Crowd,
+    pub crowd: CrowdSampling,
 }
 
 /// How the crowd of a trial is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Crowd {
+pub enum CrowdSampling {
     /// The count of each cell at once; the cost does not depend on the number of owners.
     ///
     /// The counts are drawn by exact methods (inversion, and rejection from an exact envelope) in double precision.
@@ -122,8 +122,8 @@ enum Draw {
 impl Draw {
     fn new(channel: &Channel, simulation: &Simulation) -> Self {
         match simulation.crowd {
-            Crowd::Aggregated => Self::Aggregated(CountLaws::new(channel)),
-            Crowd::PerOwner => {
+            CrowdSampling::Aggregated => Self::Aggregated(CountLaws::new(channel)),
+            CrowdSampling::PerOwner => {
                 let truths = (0..simulation.owners).map(|owner| Truth::from_bool(owner < simulation.yes));
                 Self::PerOwner(Sampler::new(channel), truths.collect())
             }
@@ -258,7 +258,7 @@ mod tests {
         text.parse::<Mechanism>().unwrap().channel()
     }
 
-    fn simulation(owners: u64, yes: u64, trials: u64, crowd: Crowd) -> Simulation {
+    fn simulation(owners: u64, yes: u64, trials: u64, crowd: CrowdSampling) -> Simulation {
         let confidence = Confidence::new(0.95).unwrap();
         Simulation { owners, yes, trials, seed: 1, confidence, interval: IntervalKind::Auto, crowd }
     }
@@ -266,7 +266,7 @@ mod tests {
     #[test]
     fn threads_do_not_change_the_result() {
         let channel = channel("deniable-sampling(0.5,0.2,0.5,0.3)");
-        let simulation = simulation(5000, 50, 1000, Crowd::Aggregated);
+        let simulation = simulation(5000, 50, 1000, CrowdSampling::Aggregated);
         let one = simulation.run_with(&channel, 1, &Progress::default()).unwrap();
         let five = simulation.run_with(&channel, 5, &Progress::default()).unwrap();
         assert_eq!(one, five);
@@ -277,14 +277,14 @@ mod tests {
         let channel = channel("randomized-response(0.8)");
         let progress = Progress::default();
         progress.stop();
-        assert!(simulation(100, 5, 1000, Crowd::Aggregated).run_with(&channel, 2, &progress).is_err());
+        assert!(simulation(100, 5, 1000, CrowdSampling::Aggregated).run_with(&channel, 2, &progress).is_err());
     }
 
     #[test]
     fn impossible_crowds_are_refused() {
         let channel = channel("randomized-response(0.8)");
         for (owners, yes, trials) in [(10, 11, 1), (0, 0, 1), (10, 1, 0), (u64::MAX, 1, 1)] {
-            assert!(simulation(owners, yes, trials, Crowd::Aggregated).run(&channel).unwrap_err().is_request());
+            assert!(simulation(owners, yes, trials, CrowdSampling::Aggregated).run(&channel).unwrap_err().is_request());
         }
     }
 
@@ -304,7 +304,7 @@ mod tests {
             for (owners, yes) in
                 [(50_000, 0), (50_000, 5), (50_000, 500), (50_000, 25_000), (200, 0), (200, 5), (200, 100)]
             {
-                let result = simulation(owners, yes, 20_000, Crowd::Aggregated).run(&channel(text)).unwrap();
+                let result = simulation(owners, yes, 20_000, CrowdSampling::Aggregated).run(&channel(text)).unwrap();
                 let ratio = result.rmse / result.predicted_sd;
                 assert!((ratio - 1.0).abs() < 0.02, "{text} {yes} of {owners}: {result:?}");
                 assert!(result.coverage > 0.945 - 0.006, "{text} {yes} of {owners}: {result:?}");
@@ -317,7 +317,7 @@ mod tests {
     #[test]
     fn noise_is_added_to_what_every_owner_writes_too() {
         let channel = channel("randomized-response(t=0.99) + laplace(scale=2)");
-        let result = simulation(300, 20, 4000, Crowd::PerOwner).run(&channel).unwrap();
+        let result = simulation(300, 20, 4000, CrowdSampling::PerOwner).run(&channel).unwrap();
         assert!((result.rmse / result.predicted_sd - 1.0).abs() < 0.05, "{result:?}");
         assert!(result.bias.abs() < 5.0 * result.predicted_sd / 4000f64.sqrt(), "{result:?}");
     }

@@ -11,7 +11,8 @@ use std::time::Duration;
 use clap::Args;
 use uptack::Progress;
 use uptack::audit::{
-    Audit, AuditCoins, Claims, Event, Finding, Fit, ForeignAudit, ForeignOutputs, ForeignReport, Report, Verdict,
+    Audit, AuditCoins, ClaimedEpsilons, Event, Finding, Fit, ForeignAudit, ForeignOutputs, ForeignReport, Report,
+    Verdict,
 };
 use uptack::estimate::Confidence;
 use uptack::privacy::{Delta, Epsilon};
@@ -132,7 +133,7 @@ fn run_sampler(arguments: &Arguments, mechanism: &str, json: bool) -> Result<()>
     let named = read_mechanism(mechanism)?;
     let delta = arguments.delta.to_f64();
     let audit = arguments.of_sampler();
-    let claims = Claims::of(&named.channel, arguments.owners, delta)?;
+    let claims = ClaimedEpsilons::of(&named.channel, arguments.owners, delta)?;
     let report = examine(arguments, &audit, &named.channel, &claims)?;
     let document = AuditDocument::new(named.mechanism.to_string(), &audit, delta, &report);
     print_result(json, &document, || describe(&named.mechanism, &audit, delta, &report))?;
@@ -140,7 +141,7 @@ fn run_sampler(arguments: &Arguments, mechanism: &str, json: bool) -> Result<()>
 }
 
 #[cfg(debug_assertions)]
-fn examine(arguments: &Arguments, audit: &Audit, channel: &Channel, claims: &Claims) -> Result<Report> {
+fn examine(arguments: &Arguments, audit: &Audit, channel: &Channel, claims: &ClaimedEpsilons) -> Result<Report> {
     Ok(match arguments.broken {
         Some(control) => audit.run_broken(channel, claims, control)?,
         None => follow(audit, channel, claims)?,
@@ -148,12 +149,12 @@ fn examine(arguments: &Arguments, audit: &Audit, channel: &Channel, claims: &Cla
 }
 
 #[cfg(not(debug_assertions))]
-fn examine(_: &Arguments, audit: &Audit, channel: &Channel, claims: &Claims) -> Result<Report> {
+fn examine(_: &Arguments, audit: &Audit, channel: &Channel, claims: &ClaimedEpsilons) -> Result<Report> {
     follow(audit, channel, claims)
 }
 
 /// Runs the audit and shows how far it is.
-fn follow(audit: &Audit, channel: &Channel, claims: &Claims) -> Result<Report> {
+fn follow(audit: &Audit, channel: &Channel, claims: &ClaimedEpsilons) -> Result<Report> {
     let work = |progress: &Progress| audit.run_with(channel, claims, progress);
     Ok(watched("calls of the sampler", audit.samples, work)?)
 }

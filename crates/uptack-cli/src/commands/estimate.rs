@@ -8,7 +8,7 @@ use clap::Args;
 use uptack::Progress;
 use uptack::estimate::paper::Combination;
 use uptack::estimate::{BinEstimate, Confidence, Estimate, Estimator};
-use uptack::simulate::{Crowd, Simulated, Simulation};
+use uptack::simulate::{CrowdSampling, Simulated, Simulation};
 use uptack::{Channel, Coins, OsCoins, Sums, Tally, answer_name, display};
 use uptack_document::{Estimates, SimulationDocument, interval_name};
 
@@ -225,7 +225,7 @@ impl SimulateArguments {
             seed: self.seed.map_or_else(new_seed, Ok)?,
             confidence: self.intervals.confidence,
             interval: self.intervals.kind(),
-            crowd: if self.per_owner { Crowd::PerOwner } else { Crowd::Aggregated },
+            crowd: if self.per_owner { CrowdSampling::PerOwner } else { CrowdSampling::Aggregated },
         })
     }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::Value;
 use uptack::Mechanism;
 use uptack::estimate::{Confidence, IntervalKind};
-use uptack::simulate::{Crowd, Simulation};
+use uptack::simulate::{CrowdSampling, Simulation};
 
 use crate::{Folder, json, run};
 
@@ -267,7 +267,7 @@ fn the_predicted_error_is_what_happens() {
             seed: 4,
             confidence: Confidence::new(0.95).unwrap(),
             interval: IntervalKind::Score,
-            crowd: Crowd::Aggregated,
+            crowd: CrowdSampling::Aggregated,
         };
         let found = simulation.run(&mechanism.channel()).unwrap();
         let sd = number(&planned["sd"]);

@@ -1,10 +1,10 @@
-//! Words, numbers and signs.
+//! Words, numbers and signs, and a cursor over them.
 
 use super::fault::{Fault, Result, Span};
 use crate::output::shortened;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum TokenKind {
     /// `let`, `in`, a population, a term, a constant or a bin.
     Word,
     /// A decimal, a fraction or a percentage.
@@ -19,7 +19,7 @@ pub(super) enum Kind {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Token<'a> {
-    pub(super) kind: Kind,
+    pub(super) kind: TokenKind,
     pub(super) text: &'a str,
     pub(super) span: Span,
 }
@@ -50,7 +50,7 @@ pub(super) fn statements(text: &str) -> Result<Vec<Vec<Token<'_>>>> {
         start += line.len();
         match (all.last_mut(), tokens.first().map(|token| token.kind)) {
             (_, None) => {}
-            (Some(last), Some(Kind::Plus | Kind::Minus)) => last.extend(tokens),
+            (Some(last), Some(TokenKind::Plus | TokenKind::Minus)) => last.extend(tokens),
             _ => all.push(tokens),
         }
     }
@@ -75,16 +75,16 @@ fn line_tokens(text: &str, start: usize, end: usize) -> Result<Vec<Token<'_>>> {
 }
 
 /// The kind and the length in bytes of the token that `rest` starts with.
-fn token(rest: &str, symbol: char) -> Option<(Kind, usize)> {
+fn token(rest: &str, symbol: char) -> Option<(TokenKind, usize)> {
     let kind = match symbol {
-        '+' => Kind::Plus,
-        '-' | '−' => Kind::Minus,
-        '*' | '×' | '·' => Kind::Times,
-        '=' => Kind::Equals,
-        '(' => Kind::Open,
-        ')' => Kind::Close,
-        '0'..='9' | '.' => return Some((Kind::Number, number(rest))),
-        _ if is_word(symbol) => return Some((Kind::Word, run(rest, is_word))),
+        '+' => TokenKind::Plus,
+        '-' | '−' => TokenKind::Minus,
+        '*' | '×' | '·' => TokenKind::Times,
+        '=' => TokenKind::Equals,
+        '(' => TokenKind::Open,
+        ')' => TokenKind::Close,
+        '0'..='9' | '.' => return Some((TokenKind::Number, number(rest))),
+        _ if is_word(symbol) => return Some((TokenKind::Word, run(rest, is_word))),
         _ => return None,
     };
     Some((kind, symbol.len_utf8()))
@@ -133,6 +133,64 @@ fn strange(at: usize, symbol: char) -> Fault {
         _ => "only names, numbers, = + - * ( ) and comments after # are read",
     };
     Fault::syntax(span, format!("`{}` has no meaning here", symbol.escape_debug()), hint)
+}
+
+/// Walks along the tokens of one statement.
+pub(super) struct Cursor<'a, 't> {
+    pub(super) tokens: &'t [Token<'a>],
+    pub(super) at: usize,
+    /// How many brackets are open.
+    pub(super) depth: usize,
+}
+
+impl<'a> Cursor<'a, '_> {
+    pub(super) fn peek(&self) -> Option<Token<'a>> {
+        self.tokens.get(self.at).copied()
+    }
+
+    /// Where the next token is, or the end of the statement.
+    pub(super) fn here(&self) -> Span {
+        let end = self.tokens.last().map_or(0, |last| last.span.end);
+        self.peek().map_or(Span { start: end, end }, |token| token.span)
+    }
+
+    /// Steps over the next token if it passes.
+    pub(super) fn take_if(&mut self, pass: impl Fn(&Token<'a>) -> bool) -> Option<Token<'a>> {
+        let taken = self.peek().filter(pass)?;
+        self.at += 1;
+        Some(taken)
+    }
+
+    /// Steps over the next token if it is of this kind.
+    pub(super) fn take(&mut self, kind: TokenKind) -> bool {
+        self.take_if(|token| token.kind == kind).is_some()
+    }
+
+    /// Steps over `+` (true) or `−` (false).
+    pub(super) fn take_sign(&mut self) -> Option<bool> {
+        let sign = self.take_if(|token| matches!(token.kind, TokenKind::Plus | TokenKind::Minus))?;
+        Some(sign.kind == TokenKind::Plus)
+    }
+
+    /// Steps over the next token, which must exist.
+    pub(super) fn next(&mut self, what: &str, hint: &str) -> Result<Token<'a>> {
+        self.take_if(|_| true)
+            .ok_or_else(|| Fault::syntax(self.here(), format!("the line ends where {what} is expected"), hint))
+    }
+
+    /// Steps over the next token, which must be of this kind.
+    pub(super) fn expect(&mut self, kind: TokenKind, what: &str, hint: &str) -> Result<Token<'a>> {
+        let token = self.next(what, hint)?;
+        if token.kind == kind { Ok(token) } else { Err(token.unexpected(what, hint)) }
+    }
+
+    /// Checks that nothing follows.
+    pub(super) fn end(&self, hint: &str) -> Result<()> {
+        match self.peek() {
+            None => Ok(()),
+            Some(token) => Err(token.fault(format!("`{}` is too much", token.shown()), hint)),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -42,7 +42,6 @@
 //! ```
 
 mod coupling;
-mod cursor;
 mod family;
 mod fault;
 mod law;

@@ -3,14 +3,14 @@
 //! It is not a term: nobody holds it, and each of the two aggregators adds it to the count of `A1` that is published.
 
 use super::fault::{Fault, Result, Span};
-use super::lexer::{Kind, Token};
+use super::lexer::{Token, TokenKind};
 use crate::channel::{Bin, Output};
 use crate::error::Error;
 use crate::noise::NoiseLaw;
 
 /// The tokens of an equation, and those of the noise that is added at its end.
 pub(super) fn split<'t, 'a>(tokens: &'t [Token<'a>]) -> (&'t [Token<'a>], Option<&'t [Token<'a>]>) {
-    let added = |pair: &[Token<'_>]| pair[0].kind == Kind::Plus && NoiseLaw::is_name(pair[1].text);
+    let added = |pair: &[Token<'_>]| pair[0].kind == TokenKind::Plus && NoiseLaw::is_name(pair[1].text);
     match tokens.windows(2).position(added) {
         Some(place) => (&tokens[..place], Some(&tokens[place + 1..])),
         None => (tokens, None),

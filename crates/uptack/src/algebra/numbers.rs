@@ -2,9 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::cursor::Cursor;
 use super::fault::{Fault, Result, Span};
-use super::lexer::{Kind, Token};
+use super::lexer::{Cursor, Token, TokenKind};
 use super::syntax::names_people;
 use crate::fraction::Fraction;
 
@@ -57,7 +56,7 @@ impl<'a> Constants<'a> {
 
     fn product(&self, cursor: &mut Cursor<'a, '_>) -> Result<(Fraction, Span)> {
         let (mut product, mut span) = self.factor(cursor)?;
-        while cursor.take(Kind::Times) {
+        while cursor.take(TokenKind::Times) {
             let (next, end) = self.factor(cursor)?;
             span.end = end.end;
             product = bounded(product.times(&next), span)?;
@@ -69,13 +68,13 @@ impl<'a> Constants<'a> {
     pub(super) fn factor(&self, cursor: &mut Cursor<'a, '_>) -> Result<(Fraction, Span)> {
         let token = cursor.next("a number", NUMBERS)?;
         match token.kind {
-            Kind::Number => Ok((number(token)?, token.span)),
-            Kind::Word if cursor.depth > 0 && names_people(token.text) => Err(token.fault(
+            TokenKind::Number => Ok((number(token)?, token.span)),
+            TokenKind::Word if cursor.depth > 0 && names_people(token.text) => Err(token.fault(
                 format!("{} stands in a bracket that is not closed before it", token.shown()),
                 "brackets hold numbers only, as in (1 - 0.2) * TOTAL",
             )),
-            Kind::Word => Ok((self.value_of(token)?, token.span)),
-            Kind::Open => self.bracket(token, cursor),
+            TokenKind::Word => Ok((self.value_of(token)?, token.span)),
+            TokenKind::Open => self.bracket(token, cursor),
             _ => Err(token.unexpected("a number", NUMBERS)),
         }
     }
@@ -88,7 +87,7 @@ impl<'a> Constants<'a> {
         cursor.depth += 1;
         let value = self.sum(cursor)?;
         cursor.depth -= 1;
-        let close = cursor.expect(Kind::Close, ")", "every ( needs a )")?;
+        let close = cursor.expect(TokenKind::Close, ")", "every ( needs a )")?;
         Ok((value, Span { start: open.span.start, end: close.span.end }))
     }
 

@@ -1,8 +1,7 @@
 //! From tokens to definitions and equations.
 
-use super::cursor::Cursor;
 use super::fault::{Fault, Result, Span, line_of};
-use super::lexer::{Kind, Token, statements};
+use super::lexer::{Cursor, Token, TokenKind, statements};
 use super::noise;
 use super::numbers::{Constants, bounded};
 use super::syntax::{Definition, Equation, Mention, Parsed, Population, names_people};
@@ -20,29 +19,29 @@ pub(super) fn parse(text: &str) -> Result<Parsed> {
         let start = Span { start: 0, end: 0 };
         return Err(Fault::syntax(start, format!("{} bytes of algebra are too many", text.len()), "is this the file?"));
     }
-    let mut reader = Reader { text, parsed: Parsed::default(), constants: Constants::default() };
+    let mut reader = StatementReader { text, parsed: Parsed::default(), constants: Constants::default() };
     for tokens in statements(text)? {
         reader.statement(&tokens)?;
     }
     Ok(reader.parsed)
 }
 
-struct Reader<'a> {
+struct StatementReader<'a> {
     text: &'a str,
     parsed: Parsed,
     constants: Constants<'a>,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> StatementReader<'a> {
     fn statement(&mut self, tokens: &[Token<'a>]) -> Result<()> {
         let mut cursor = Cursor { tokens, at: 0, depth: 0 };
         let first = tokens[0];
         match first.kind {
-            Kind::Word if first.text == "let" => {
+            TokenKind::Word if first.text == "let" => {
                 cursor.at = 1;
                 self.definition(&mut cursor)
             }
-            Kind::Word => self.equation(&mut cursor),
+            TokenKind::Word => self.equation(&mut cursor),
             _ => Err(first.fault(
                 format!("a line cannot start with `{}`", first.shown()),
                 "a line is `let TERM = share * POPULATION` or `A1 = TERM + TERM - TERM`",
@@ -51,9 +50,9 @@ impl<'a> Reader<'a> {
     }
 
     fn definition(&mut self, cursor: &mut Cursor<'a, '_>) -> Result<()> {
-        let name = cursor.expect(Kind::Word, "a name", "as in let YES_Y = 0.1 * YES")?;
+        let name = cursor.expect(TokenKind::Word, "a name", "as in let YES_Y = 0.1 * YES")?;
         self.check_new(name)?;
-        cursor.expect(Kind::Equals, "=", "as in let YES_Y = 0.1 * YES")?;
+        cursor.expect(TokenKind::Equals, "=", "as in let YES_Y = 0.1 * YES")?;
         match Population::of_term(name.text) {
             Some(population) => self.term(Head { name, population }, cursor),
             None => self.constant(name, cursor),
@@ -105,12 +104,12 @@ impl<'a> Reader<'a> {
     fn share_and_whole(&self, head: Head<'_>, cursor: &mut Cursor<'a, '_>) -> Result<(Fraction, Token<'a>)> {
         let mut share = Fraction::one();
         loop {
-            if let Some(whole) = cursor.take_if(|token| token.kind == Kind::Word && names_people(token.text)) {
+            if let Some(whole) = cursor.take_if(|token| token.kind == TokenKind::Word && names_people(token.text)) {
                 return Ok((share, whole));
             }
             let (factor, span) = self.constants.factor(cursor)?;
             share = bounded(share.times(&factor), span)?;
-            if !cursor.take(Kind::Times) {
+            if !cursor.take(TokenKind::Times) {
                 return Err(head.lacks_whole(cursor));
             }
         }
@@ -140,7 +139,7 @@ impl<'a> Reader<'a> {
         let bin = bin(left)?;
         self.check_first(left, bin)?;
         cursor.at = 1;
-        cursor.expect(Kind::Equals, "=", "as in A1 = TOTAL_1 + YES_Y")?;
+        cursor.expect(TokenKind::Equals, "=", "as in A1 = TOTAL_1 + YES_Y")?;
         let (terms, added) = noise::split(cursor.tokens);
         if let Some(added) = added {
             self.parsed.noise = Some(noise::read(self.text, bin, added)?);
@@ -177,7 +176,7 @@ impl Head<'_> {
 
     fn lacks_whole(&self, cursor: &Cursor<'_, '_>) -> Fault {
         let (name, population) = (self.name.text, self.population.name());
-        let sum = cursor.peek().is_some_and(|token| matches!(token.kind, Kind::Plus | Kind::Minus));
+        let sum = cursor.peek().is_some_and(|token| matches!(token.kind, TokenKind::Plus | TokenKind::Minus));
         let (message, hint) = match sum {
             true => (
                 format!("the share of {name} is a sum without brackets"),
@@ -218,7 +217,7 @@ fn inside(name: Token<'_>, implied: Inside, cursor: &mut Cursor<'_, '_>) -> Resu
 /// The term after `in`, if there is one.
 fn parent<'a>(cursor: &mut Cursor<'a, '_>) -> Result<Option<Token<'a>>> {
     match cursor.take_if(|token| token.text == "in") {
-        Some(_) => cursor.expect(Kind::Word, "a term", "as in let NO_f21 = 0.1 * NO in NO_f2").map(Some),
+        Some(_) => cursor.expect(TokenKind::Word, "a term", "as in let NO_f21 = 0.1 * NO in NO_f2").map(Some),
         None => Ok(None),
     }
 }
@@ -230,7 +229,7 @@ fn mentions(cursor: &mut Cursor<'_, '_>) -> Result<Vec<Mention>> {
         return Ok(Vec::new());
     }
     let mut mentions = Vec::new();
-    let mut sign = Some(!cursor.take(Kind::Minus));
+    let mut sign = Some(!cursor.take(TokenKind::Minus));
     while let Some(plus) = sign {
         let token = cursor.next("a term", "what an output holds is written TOTAL_1 + YES_Y - YES_f1, or 0")?;
         mentions.push(mention(token, plus)?);
@@ -246,7 +245,7 @@ fn mentions(cursor: &mut Cursor<'_, '_>) -> Result<Vec<Mention>> {
 }
 
 fn mention(token: Token<'_>, plus: bool) -> Result<Mention> {
-    if token.kind == Kind::Word && Population::of_term(token.text).is_some() {
+    if token.kind == TokenKind::Word && Population::of_term(token.text).is_some() {
         return Ok(Mention { plus, name: token.text.to_owned(), span: token.span });
     }
     let word = token.shown();
@@ -255,7 +254,7 @@ fn mention(token: Token<'_>, plus: bool) -> Result<Mention> {
         return Err(token.fault(message, format!("name it: let {word}_all = 1 * {word}")));
     }
     let hint = match token.kind {
-        Kind::Number => "give a share of a term a name of its own, as in let YES_g = 0.5 * YES_Y",
+        TokenKind::Number => "give a share of a term a name of its own, as in let YES_g = 0.5 * YES_Y",
         _ => "a term starts with its population: TOTAL_1, YES_Y, NO_f2",
     };
     Err(token.unexpected("a term", hint))

@@ -28,7 +28,7 @@ const KINDS: u64 = 4;
 const STRETCHES: i64 = 32;
 
 /// What is attacked, and how hard.
-pub(super) struct Attack<'a> {
+pub(super) struct AggregatorAttack<'a> {
     pub(super) channel: &'a Channel,
     pub(super) noise: &'a NoiseLaw,
     /// The ε that one honest aggregator is claimed to be enough for.
@@ -40,7 +40,7 @@ pub(super) struct Attack<'a> {
 }
 
 /// What the attack found.
-pub(super) struct Outcome {
+pub(super) struct AggregatorFinding {
     pub(super) finding: Finding,
     /// Whether the noise drawn has the law stated.
     pub(super) noise: Fit,
@@ -49,12 +49,12 @@ pub(super) struct Outcome {
 
 /// How often each sum came up, by half and world (no, yes), and each value of the noise.
 #[derive(Default)]
-struct Counts {
+struct SumCounts {
     sums: [[BTreeMap<i64, u64>; 2]; HALVES],
     noise: BTreeMap<i64, u64>,
 }
 
-impl Counts {
+impl SumCounts {
     fn add(&mut self, half: usize, world: bool, bit: i64, noise: i64) {
         let sums = &mut self.sums[half][usize::from(world)];
         *sums.entry(bit.saturating_add(noise)).or_default() += 1;
@@ -73,16 +73,16 @@ fn add_counts(sums: &mut BTreeMap<i64, u64>, others: BTreeMap<i64, u64>) {
     others.into_iter().for_each(|(value, count)| *sums.entry(value).or_default() += count);
 }
 
-impl Attack<'_> {
-    pub(super) fn run(&self, subject: &impl Subject, progress: &Progress) -> Result<Outcome> {
+impl AggregatorAttack<'_> {
+    pub(super) fn run(&self, subject: &impl Subject, progress: &Progress) -> Result<AggregatorFinding> {
         let pieces = Pieces { count: (self.calls / (KINDS * PIECE)).max(1), calls: KINDS * PIECE, progress };
         let calls = pieces.count * pieces.calls;
-        let work = |counts: &mut Counts, piece: u64| self.piece(subject, piece, counts);
-        let counts = on_all_threads(pieces, Counts::default, work, Counts::merge)?;
-        Ok(Outcome { finding: self.finding(&counts), noise: self.fit(&counts.noise), calls })
+        let work = |counts: &mut SumCounts, piece: u64| self.piece(subject, piece, counts);
+        let counts = on_all_threads(pieces, SumCounts::default, work, SumCounts::merge)?;
+        Ok(AggregatorFinding { finding: self.finding(&counts), noise: self.fit(&counts.noise), calls })
     }
 
-    fn finding(&self, counts: &Counts) -> Finding {
+    fn finding(&self, counts: &SumCounts) -> Finding {
         let [training, test] = [TRAINING, TEST].map(|half| self.outcomes(&counts.sums[half]));
         let sample = Sample { name: "one aggregator's noise".to_owned(), training, test };
         let name = |event: &[usize]| {
@@ -98,7 +98,7 @@ impl Attack<'_> {
     }
 
     /// Draws one piece of each world and half.
-    fn piece(&self, subject: &impl Subject, piece: u64, counts: &mut Counts) -> Result<()> {
+    fn piece(&self, subject: &impl Subject, piece: u64, counts: &mut SumCounts) -> Result<()> {
         for kind in 0..KINDS {
             let (half, world) = ((kind / 2) as usize, kind % 2 == 1);
             let mut coins = self.coins.of(5, KINDS * piece + kind);

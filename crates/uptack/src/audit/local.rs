@@ -1,8 +1,59 @@
 //! The adversary who holds something of one owner: the event that tells the truths apart best.
 
 use super::bound::{self, Hits};
-use super::{Event, Finding};
+use super::collect::{Counts, HALVES, Path, TEST, TRAINING};
+use super::{ClaimedEpsilons, Event, Finding, some_of};
+use crate::channel::{Channel, answer_name};
 use crate::privacy::Direction;
+
+/// The adversary who holds the whole cell.
+pub(super) fn linked(channel: &Channel, halves: &[Counts; HALVES], claims: &ClaimedEpsilons, miss: f64) -> Finding {
+    let samples = by_path(halves, |cells| cells);
+    attack(&samples, claims.linked, miss, |event| {
+        format!("the cell is {}", some_of(event.iter().map(|&cell| channel.cells()[cell].name())))
+    })
+}
+
+/// The adversaries who each hold one answer.
+pub(super) fn answers(
+    channel: &Channel,
+    halves: &[Counts; HALVES],
+    claims: &ClaimedEpsilons,
+    miss: f64,
+) -> Vec<Finding> {
+    let find = |(answer, &claimed): (usize, &Option<f64>)| {
+        let samples = by_path(halves, |cells| marginal(channel, answer, &cells));
+        let (letter, outputs) = (answer_name(answer), &channel.answers()[answer]);
+        attack(&samples, claimed, miss, |event| {
+            format!("{letter} is {}", some_of(event.iter().map(|&output| outputs[output])))
+        })
+    };
+    claims.answers.iter().enumerate().map(find).collect()
+}
+
+/// One sample for each of the sampler's paths and for both together, its outcomes made from the counts of the cells.
+fn by_path(halves: &[Counts; HALVES], outcomes: impl Fn(Vec<u64>) -> Vec<u64>) -> Vec<Sample> {
+    let sample = |path: Path| {
+        let [training, test] = [TRAINING, TEST].map(|half| {
+            let [no, yes] = [false, true].map(|truth| outcomes(halves[half].owners(path, truth)));
+            Outcomes { yes, no }
+        });
+        Sample { name: path.to_string(), training, test }
+    };
+    [Path::Both, Path::Single, Path::Batch].map(sample).into()
+}
+
+/// How often an answer had each of its outputs, from the counts of the cells.
+fn marginal(channel: &Channel, answer: usize, cells: &[u64]) -> Vec<u64> {
+    let outputs = &channel.answers()[answer];
+    let mut counts = vec![0; outputs.len()];
+    for (cell, count) in channel.cells().iter().zip(cells) {
+        if let Some(place) = outputs.iter().position(|output| *output == cell.outputs()[answer]) {
+            counts[place] += count;
+        }
+    }
+    counts
+}
 
 /// How often each outcome came up under each truth.
 #[derive(Clone, Debug, Default)]
@@ -74,7 +125,7 @@ impl Attack {
     /// Tests the event of all samples and both directions that promises the largest ε on the training half on the other half.
     /// Only one event is tested, so nothing needs correcting for how many there were to choose from.
     pub(super) fn run(&self, samples: &[Sample], name: impl Fn(&[usize]) -> String) -> Finding {
-        let Some(Promise { sample, direction, event, .. }) = self.most_promising(samples) else {
+        let Some(PromisingEvent { sample, direction, event, .. }) = self.most_promising(samples) else {
             return Finding::nothing(self.claimed);
         };
         let [first, second] = sample.test.hits(direction, &event);
@@ -83,7 +134,7 @@ impl Attack {
         Finding::new(self.claimed, epsilon, Event::new(description, direction, first, second))
     }
 
-    fn most_promising<'a>(&self, samples: &'a [Sample]) -> Option<Promise<'a>> {
+    fn most_promising<'a>(&self, samples: &'a [Sample]) -> Option<PromisingEvent<'a>> {
         let z = bound::rough_quantile(self.miss);
         let choices = samples.iter().flat_map(|sample| Direction::BOTH.map(|direction| (sample, direction)));
         let events = choices.map(|(sample, direction)| Candidates::new(sample, direction, self.delta, z).best());
@@ -93,7 +144,7 @@ impl Attack {
 }
 
 /// An event, and the ε that it seems to prove on the training half.
-struct Promise<'a> {
+struct PromisingEvent<'a> {
     sample: &'a Sample,
     direction: Direction,
     event: Vec<usize>,
@@ -118,7 +169,7 @@ impl<'a> Candidates<'a> {
     }
 
     /// The event that promises most.
-    fn best(&self) -> Promise<'a> {
+    fn best(&self) -> PromisingEvent<'a> {
         let [first, second] = self.sample.training.sides(self.direction);
         let order = self.sample.training.by_falling_ratio(self.direction);
         // As a range of the order, so that nothing is copied while looking.
@@ -135,7 +186,7 @@ impl<'a> Candidates<'a> {
             }
         }
         let (epsilon, range) = best;
-        Promise { sample: self.sample, direction: self.direction, event: order[range].to_vec(), epsilon }
+        PromisingEvent { sample: self.sample, direction: self.direction, event: order[range].to_vec(), epsilon }
     }
 
     /// The ε that an event with these hits seems to prove.

@@ -6,10 +6,10 @@
 //! (Bonferroni). `docs/auditing.md` says what an audit can see.
 //!
 //! ```
-//! use uptack::audit::{Audit, AuditCoins, Claims, Verdict};
+//! use uptack::audit::{Audit, AuditCoins, ClaimedEpsilons, Verdict};
 //! let channel = "randomized-response(t=0.8)".parse::<uptack::Mechanism>()?.channel();
 //! let audit = Audit { samples: 200_000, coins: AuditCoins::Seeded(1), ..Audit::default() };
-//! let mut claims = Claims::of(&channel, audit.owners, 1e-8)?;
+//! let mut claims = ClaimedEpsilons::of(&channel, audit.owners, 1e-8)?;
 //! assert_eq!(audit.run(&channel, &claims)?.verdict, Verdict::Consistent);
 //! // A claim that is too good is contradicted.
 //! claims.linked = Some(1.3);
@@ -24,14 +24,12 @@ mod bound;
 #[cfg(debug_assertions)]
 mod broken;
 mod checks;
-mod claims;
 mod collect;
 mod foreign;
 mod local;
 mod release;
 mod score;
 mod subject;
-mod views;
 
 use std::fmt::Display;
 
@@ -41,14 +39,13 @@ use serde::Serialize;
 #[doc(hidden)]
 pub use broken::BrokenControl;
 pub use checks::{Fit, Misfit, Replays};
-pub use claims::Claims;
 pub use foreign::{ForeignAudit, ForeignOutputs, ForeignReport};
 pub use subject::AuditCoins;
 
 use crate::channel::Channel;
 use crate::error::{Error, Result};
 use crate::estimate::Confidence;
-use crate::privacy::Direction;
+use crate::privacy::{self, Delta, Direction};
 use crate::progress::Progress;
 use crate::sampler::Sampler;
 use bound::Hits;
@@ -216,21 +213,62 @@ const FEWEST_SAMPLES: u64 = 50_000;
 /// Fewer releases of a kind prove nothing.
 const FEWEST_RELEASES: u64 = 10;
 
+/// The ε claimed for each view; none if there is no guarantee.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClaimedEpsilons {
+    /// For each answer alone.
+    pub answers: Vec<Option<f64>>,
+    /// For the whole cell.
+    pub linked: Option<f64>,
+    /// For what is published if one aggregator is honest and nobody else; none without noise.
+    pub one_aggregator: Option<f64>,
+    /// For all that is published, at `delta`; with noise, if one aggregator and the other owners are honest.
+    pub release: Option<f64>,
+    /// The δ of the claim for all that is published.
+    pub delta: f64,
+}
+
+impl ClaimedEpsilons {
+    /// What the accounting claims for `owners` owners: the upper ends of its certificates.
+    pub fn of(channel: &Channel, owners: u64, delta: f64) -> Result<Self> {
+        let answers = (0..channel.answers().len()).map(|answer| privacy::answer_epsilon(channel, answer));
+        let release = privacy::release(channel, owners)?.epsilon(Delta::new(delta)?);
+        Ok(Self {
+            answers: answers.collect::<Result<_>>()?,
+            linked: privacy::linked_epsilon(channel),
+            one_aggregator: privacy::one_aggregator(channel).map(|epsilon| epsilon.upper()),
+            release: release.value().map(|epsilon| epsilon.upper()),
+            delta,
+        })
+    }
+
+    fn check(&self, channel: &Channel) -> Result<()> {
+        let (has, wants) = (self.answers.len(), channel.answers().len());
+        if has != wants {
+            return Err(Error::request(format!("claims for {has} answers, but the mechanism asks for {wants}")));
+        }
+        if !(0.0..=1.0).contains(&self.delta) {
+            return Err(Error::request(format!("delta = {} is not between 0 and 1", self.delta)));
+        }
+        Ok(())
+    }
+}
+
 impl Audit {
     /// Audits the real sampler of a channel against what is claimed of it.
-    pub fn run(&self, channel: &Channel, claims: &Claims) -> Result<Report> {
+    pub fn run(&self, channel: &Channel, claims: &ClaimedEpsilons) -> Result<Report> {
         self.run_with(channel, claims, &Progress::default())
     }
 
     /// Like [`Audit::run`], counting the calls of the sampler as progress.
-    pub fn run_with(&self, channel: &Channel, claims: &Claims, progress: &Progress) -> Result<Report> {
+    pub fn run_with(&self, channel: &Channel, claims: &ClaimedEpsilons, progress: &Progress) -> Result<Report> {
         self.run_subject(&Sampler::new(channel), channel, claims, progress)
     }
 
     /// Audits a sampler that is broken on purpose against what is claimed of the sound one.
     #[cfg(debug_assertions)]
     #[doc(hidden)]
-    pub fn run_broken(&self, channel: &Channel, claims: &Claims, control: BrokenControl) -> Result<Report> {
+    pub fn run_broken(&self, channel: &Channel, claims: &ClaimedEpsilons, control: BrokenControl) -> Result<Report> {
         self.run_subject(&broken::BrokenSampler::new(channel, control)?, channel, claims, &Progress::default())
     }
 
@@ -238,7 +276,7 @@ impl Audit {
         &self,
         subject: &impl Subject,
         channel: &Channel,
-        claims: &Claims,
+        claims: &ClaimedEpsilons,
         progress: &Progress,
     ) -> Result<Report> {
         claims.check(channel)?;
@@ -278,7 +316,7 @@ struct Run<'a, S> {
     audit: Audit,
     subject: &'a S,
     channel: &'a Channel,
-    claims: &'a Claims,
+    claims: &'a ClaimedEpsilons,
     progress: &'a Progress,
     /// How many releases of each kind are drawn.
     releases: u64,
@@ -298,8 +336,8 @@ impl<S: Subject> Run<'_, S> {
         let (one_aggregator, noise) = aggregator.map(|outcome| (outcome.finding, outcome.noise)).unzip();
         let whole = Counts::whole(&halves);
         let report = Report {
-            answers: views::answers(channel, &halves, claims, miss),
-            linked: views::linked(channel, &halves, claims, miss),
+            answers: local::answers(channel, &halves, claims, miss),
+            linked: local::linked(channel, &halves, claims, miss),
             one_aggregator,
             release: self.release()?,
             law: checks::stated_law(channel, &whole, miss),
@@ -311,9 +349,9 @@ impl<S: Subject> Run<'_, S> {
         Ok(Report { verdict: report.overall(), ..report })
     }
 
-    fn one_aggregator(&self) -> Result<Option<aggregator::Outcome>> {
+    fn one_aggregator(&self) -> Result<Option<aggregator::AggregatorFinding>> {
         let Some(noise) = self.channel.noise() else { return Ok(None) };
-        let attack = aggregator::Attack {
+        let attack = aggregator::AggregatorAttack {
             channel: self.channel,
             noise,
             claimed: self.claims.one_aggregator,
@@ -325,7 +363,7 @@ impl<S: Subject> Run<'_, S> {
     }
 
     fn release(&self) -> Result<Finding> {
-        let attack = release::Attack {
+        let attack = release::ReleaseAttack {
             channel: self.channel,
             owners: self.audit.owners,
             releases: self.releases,

@@ -28,7 +28,7 @@ pub(super) fn group_size(owners: u64) -> u64 {
 }
 
 /// What is attacked, and how hard.
-pub(super) struct Attack<'a> {
+pub(super) struct ReleaseAttack<'a> {
     pub(super) channel: &'a Channel,
     pub(super) owners: u64,
     /// Releases of each kind; whole groups.
@@ -38,9 +38,9 @@ pub(super) struct Attack<'a> {
     pub(super) coins: AuditCoins,
 }
 
-impl Attack<'_> {
+impl ReleaseAttack<'_> {
     pub(super) fn run(&self, subject: &impl Subject, claimed: Option<f64>, progress: &Progress) -> Result<Finding> {
-        let crowds = [false, true].map(|others| Crowd::new(self, others));
+        let crowds = [false, true].map(|others| TargetCrowd::new(self, others));
         let work = |counts: &mut [Scores; 2], piece: u64| {
             crowds.iter().zip(counts).try_for_each(|(crowd, counts)| crowd.draw_group(subject, piece, counts))
         };
@@ -51,8 +51,8 @@ impl Attack<'_> {
     }
 
     /// Tests the threshold that promises most on the training half on the other half.
-    fn conclude(&self, crowds: &[Crowd<'_>; 2], counts: &[Scores; 2], claimed: Option<f64>) -> Finding {
-        let Some(Promise { crowd, direction, threshold, .. }) = self.most_promising(counts) else {
+    fn conclude(&self, crowds: &[TargetCrowd<'_>; 2], counts: &[Scores; 2], claimed: Option<f64>) -> Finding {
+        let Some(PromisingThreshold { crowd, direction, threshold, .. }) = self.most_promising(counts) else {
             return Finding::nothing(claimed);
         };
         let [first, second] = self.sides(direction, test_hits(&counts[crowd], direction, threshold));
@@ -61,7 +61,7 @@ impl Attack<'_> {
         Finding::new(claimed, epsilon, Event::new(description, direction, first, second))
     }
 
-    fn most_promising(&self, counts: &[Scores; 2]) -> Option<Promise> {
+    fn most_promising(&self, counts: &[Scores; 2]) -> Option<PromisingThreshold> {
         let choices = [0, 1].into_iter().flat_map(|crowd| Direction::BOTH.map(|direction| (crowd, direction)));
         let best = choices
             .map(|(crowd, direction)| self.best_threshold(crowd, direction, &counts[crowd]))
@@ -70,9 +70,9 @@ impl Attack<'_> {
     }
 
     /// The threshold of one crowd and direction that promises most.
-    fn best_threshold(&self, crowd: usize, direction: Direction, counts: &Scores) -> Promise {
+    fn best_threshold(&self, crowd: usize, direction: Direction, counts: &Scores) -> PromisingThreshold {
         let z = bound::rough_quantile(self.miss);
-        let mut best = Promise { crowd, direction, threshold: Ordered(0.0), epsilon: 0.0 };
+        let mut best = PromisingThreshold { crowd, direction, threshold: Ordered(0.0), epsilon: 0.0 };
         let mut hits = [0, 0];
         let pass = |(&threshold, count): (&Ordered, &[[u64; 2]; HALVES])| {
             hits = [hits[0] + count[TRAINING][0], hits[1] + count[TRAINING][1]];
@@ -96,15 +96,15 @@ impl Attack<'_> {
 }
 
 /// The target among others who all have the same truth.
-struct Crowd<'a> {
-    attack: &'a Attack<'a>,
+struct TargetCrowd<'a> {
+    attack: &'a ReleaseAttack<'a>,
     /// The truth of the others.
     others: bool,
     score: Score,
 }
 
-impl<'a> Crowd<'a> {
-    fn new(attack: &'a Attack<'a>, others: bool) -> Self {
+impl<'a> TargetCrowd<'a> {
+    fn new(attack: &'a ReleaseAttack<'a>, others: bool) -> Self {
         Self { attack, others, score: Score::new(attack.channel, attack.owners, others) }
     }
 
@@ -172,7 +172,7 @@ impl<'a> Crowd<'a> {
 }
 
 /// A threshold of one crowd's score, and the ε that it seems to prove on the training half.
-struct Promise {
+struct PromisingThreshold {
     crowd: usize,
     direction: Direction,
     threshold: Ordered,

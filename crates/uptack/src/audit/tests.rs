@@ -16,7 +16,7 @@ const TEN_MILLION: u64 = 10_000_000;
 
 fn of_family(text: &str, samples: u64) -> Report {
     let channel = channel(text);
-    let claims = Claims::of(&channel, 20, 1e-8).unwrap();
+    let claims = ClaimedEpsilons::of(&channel, 20, 1e-8).unwrap();
     audit(samples).run(&channel, &claims).unwrap()
 }
 
@@ -56,7 +56,7 @@ fn the_smallest_overclaim_that_is_seen() {
 fn the_attack_on_the_release_comes_close_to_the_certificate() {
     for (text, gap) in [("randomized-response(t=0.8)", 0.1), ("paired(b=0.5,sy=0.2,sn=0.05)", 0.2)] {
         let channel = channel(text);
-        let claims = Claims::of(&channel, 5, 0.01).unwrap();
+        let claims = ClaimedEpsilons::of(&channel, 5, 0.01).unwrap();
         let release = Audit { owners: 5, ..audit(TEN_MILLION) }.run(&channel, &claims).unwrap().release;
         let claimed = release.claimed.unwrap();
         assert!(!release.is_violated(), "{text}: {release:?}");
@@ -69,7 +69,7 @@ fn the_systems_coins_and_a_channel_of_one_cell() {
     let confidence = Confidence::of_miss(1e-9).unwrap();
     for text in ["randomized-response(t=0.8)", "custom(1=1:1)"] {
         let channel = channel(text);
-        let claims = Claims::of(&channel, 20, 1e-8).unwrap();
+        let claims = ClaimedEpsilons::of(&channel, 20, 1e-8).unwrap();
         let audit = Audit { samples: 200_000, confidence, ..Audit::default() };
         let report = audit.run(&channel, &claims).unwrap();
         assert_eq!(report.verdict, Verdict::Consistent, "{text}: {report:?}");
@@ -79,7 +79,7 @@ fn the_systems_coins_and_a_channel_of_one_cell() {
 #[test]
 fn a_report_does_not_depend_on_threads_or_runs() {
     let channel = channel("blended(b1=0.05,b2=0.25,b3=0.25,f1=0.05,f2=0.4,ry=0.01,rn=0.01)");
-    let claims = Claims::of(&channel, 20, 1e-8).unwrap();
+    let claims = ClaimedEpsilons::of(&channel, 20, 1e-8).unwrap();
     let run = || serde_json::to_string(&audit(100_000).run(&channel, &claims).unwrap()).unwrap();
     assert_eq!(run(), run());
 }
@@ -87,7 +87,7 @@ fn a_report_does_not_depend_on_threads_or_runs() {
 #[test]
 fn samples_are_not_overspent() {
     let channel = channel("normal-form(f=0.5,r=0.01)");
-    let claims = Claims::of(&channel, 20, 1e-8).unwrap();
+    let claims = ClaimedEpsilons::of(&channel, 20, 1e-8).unwrap();
     for samples in [60_000, 1_000_000] {
         let made = audit(samples).run(&channel, &claims).unwrap().samples;
         assert!(made <= samples && made > samples / 2, "{made} of {samples}");
@@ -97,12 +97,13 @@ fn samples_are_not_overspent() {
 #[test]
 fn impossible_audits_are_refused() {
     let channel = channel("normal-form(f=0.5,r=0.01)");
-    let claims = Claims::of(&channel, 20, 1e-8).unwrap();
+    let claims = ClaimedEpsilons::of(&channel, 20, 1e-8).unwrap();
     for (samples, owners) in [(49_999, 1), (1_000_000, 0), (1_000_000, 1_000_000), (u64::MAX, u64::MAX)] {
         let audit = Audit { owners, ..audit(samples) };
         assert!(audit.run(&channel, &claims).unwrap_err().is_request(), "{samples} {owners}");
     }
-    for bad_claims in [Claims { answers: vec![], ..claims.clone() }, Claims { delta: 2.0, ..claims }] {
+    for bad_claims in [ClaimedEpsilons { answers: vec![], ..claims.clone() }, ClaimedEpsilons { delta: 2.0, ..claims }]
+    {
         assert!(audit(100_000).run(&channel, &bad_claims).unwrap_err().is_request());
     }
 }
@@ -111,7 +112,7 @@ fn impossible_audits_are_refused() {
 #[test]
 fn a_crowd_of_one_hides_nothing() {
     let channel = channel("randomized-response(t=0.8)");
-    let claims = Claims::of(&channel, 1, 1e-8).unwrap();
+    let claims = ClaimedEpsilons::of(&channel, 1, 1e-8).unwrap();
     let report = Audit { owners: 1, ..audit(1_000_000) }.run(&channel, &claims).unwrap();
     assert!(report.release.observed_lower > 1.3, "{:?}", report.release);
     assert!(report.release.observed_lower < 4f64.ln());
@@ -121,7 +122,7 @@ fn a_crowd_of_one_hides_nothing() {
 #[test]
 fn cancelled_noise_betrays_the_release() {
     let channel = channel("cancelling(b1=0.3,b2=0.3,b3=0.3,s=0.1)");
-    let claims = Claims { release: Some(1.5), ..Claims::of(&channel, 20, 1e-8).unwrap() };
+    let claims = ClaimedEpsilons { release: Some(1.5), ..ClaimedEpsilons::of(&channel, 20, 1e-8).unwrap() };
     let report = audit(2_000_000).run(&channel, &claims).unwrap();
     assert!(report.release.is_violated(), "{:?}", report.release);
     assert!(report.linked.claimed.is_none() && !report.linked.is_violated());
@@ -156,7 +157,7 @@ fn noise_keeps_its_claims_and_the_attack_comes_close() {
 #[test]
 fn an_overclaimed_aggregator_is_found_out() {
     let channel = channel(NOISY[0]);
-    let claims = Claims { one_aggregator: Some(0.95), ..Claims::of(&channel, 20, 1e-8).unwrap() };
+    let claims = ClaimedEpsilons { one_aggregator: Some(0.95), ..ClaimedEpsilons::of(&channel, 20, 1e-8).unwrap() };
     let report = audit(NOISY_SAMPLES).run(&channel, &claims).unwrap();
     assert!(report.one_aggregator.unwrap().is_violated());
     assert_eq!(report.verdict, Verdict::Violated);
@@ -180,7 +181,7 @@ mod broken_controls {
         for control in BrokenControl::NOISE {
             for text in NOISY {
                 let channel = channel(text);
-                let claims = Claims::of(&channel, 20, 1e-8).unwrap();
+                let claims = ClaimedEpsilons::of(&channel, 20, 1e-8).unwrap();
                 let report = audit(NOISY_SAMPLES).run_broken(&channel, &claims, control).unwrap();
                 assert_eq!(report.noise.as_ref().unwrap().verdict, Verdict::Violated, "{control:?} {text}");
                 assert_eq!(report.verdict, Verdict::Violated, "{control:?} {text}");
@@ -192,14 +193,14 @@ mod broken_controls {
             }
         }
         let channel = channel("randomized-response(t=0.8)");
-        let claims = Claims::of(&channel, 20, 1e-8).unwrap();
+        let claims = ClaimedEpsilons::of(&channel, 20, 1e-8).unwrap();
         let refused = audit(100_000).run_broken(&channel, &claims, BrokenControl::NoiseScale);
         assert!(refused.unwrap_err().is_request());
     }
 
     fn broken(text: &str, control: BrokenControl, samples: u64) -> Report {
         let channel = channel(text);
-        let claims = Claims::of(&channel, 20, 1e-8).unwrap();
+        let claims = ClaimedEpsilons::of(&channel, 20, 1e-8).unwrap();
         audit(samples).run_broken(&channel, &claims, control).unwrap()
     }
 

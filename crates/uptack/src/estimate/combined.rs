@@ -27,7 +27,7 @@ use crate::tally::Tally;
 pub struct Estimator {
     pub(super) reader: Reader,
     bins: Vec<Bin>,
-    source: Source,
+    source: CountKind,
     /// The statistics that are combined.
     system: LeastSquares,
     /// A statistic that counts the yes-owners and nobody else, if there is one.
@@ -40,7 +40,7 @@ pub struct Estimator {
 
 /// What kind of statistics are combined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Source {
+enum CountKind {
     Classes,
     Bins,
 }
@@ -95,7 +95,7 @@ impl Estimator {
     /// ```
     pub fn new(channel: &Channel) -> Result<Self> {
         let reader = Reader::new(channel);
-        let source = if reader.classes_visible { Source::Classes } else { Source::Bins };
+        let source = if reader.classes_visible { CountKind::Classes } else { CountKind::Bins };
         if !source.statistics(&reader).iter().any(Statistic::is_informative) {
             return Err(Error::parameter("the tallies of this mechanism do not depend on the truth")
                 .with_hint("yes-owners and no-owners must answer by different laws"));
@@ -106,7 +106,7 @@ impl Estimator {
         })
     }
 
-    fn of_tallies(channel: &Channel, reader: Reader, source: Source) -> Self {
+    fn of_tallies(channel: &Channel, reader: Reader, source: CountKind) -> Self {
         let statistics = source.statistics(&reader);
         Self {
             bins: channel.published_bins(),
@@ -119,7 +119,7 @@ impl Estimator {
         }
     }
 
-    fn of_sum(channel: &Channel, reader: Reader, source: Source, noise: &NoiseLaw) -> Self {
+    fn of_sum(channel: &Channel, reader: Reader, source: CountKind, noise: &NoiseLaw) -> Self {
         let statistics = source.statistics(&reader);
         Self {
             bins: channel.published_bins(),
@@ -254,8 +254,8 @@ impl Estimator {
     /// How much more an owner counted by each statistic speaks for *yes*, at `yes` of `owners`.
     pub(super) fn scores(&self, owners: f64, yes: f64) -> Vec<f64> {
         match self.source {
-            Source::Classes => self.class_scores(owners, yes),
-            Source::Bins => self.bin_scores(owners, yes),
+            CountKind::Classes => self.class_scores(owners, yes),
+            CountKind::Bins => self.bin_scores(owners, yes),
         }
     }
 
@@ -292,8 +292,8 @@ impl Estimator {
 
     pub(super) fn counts<'a>(&self, observation: &'a Observation) -> &'a [i128] {
         match self.source {
-            Source::Classes => &observation.classes,
-            Source::Bins => &observation.bins,
+            CountKind::Classes => &observation.classes,
+            CountKind::Bins => &observation.bins,
         }
     }
 
@@ -340,7 +340,7 @@ impl BinEstimate {
     }
 }
 
-impl Source {
+impl CountKind {
     fn statistics(self, reader: &Reader) -> &[Statistic] {
         match self {
             Self::Classes => &reader.classes,

@@ -5,7 +5,8 @@
 //! law of their sum is a law on a lattice and can be computed exactly, and they are the same throughout a zone of
 //! neighbouring hypotheses, so that within a zone the tails are monotone in the hypothesis.
 
-use super::owner_law::OwnerLaw;
+use super::observation::probability_of;
+use crate::channel::Cell;
 use crate::noise::NoiseLaw;
 use crate::numeric::draws::Draws;
 use crate::numeric::lattice_sum::{ExactLaw, LatticeSum, Side, Tails};
@@ -27,7 +28,7 @@ pub(super) struct Zone {
 
 /// What a test says of a hypothesis.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Verdict {
+pub(super) struct TestResult {
     /// The probability of a statistic as great or greater.
     pub(super) upper: f64,
     /// The probability of one as small or smaller.
@@ -40,7 +41,7 @@ pub(super) struct Verdict {
     opposite: Option<i128>,
 }
 
-impl Verdict {
+impl TestResult {
     /// Which tail is the smaller one, and where the opposite one ends.
     pub(super) fn stretch(&self) -> (Side, Option<i128>) {
         (if self.upper < self.lower { Side::Upper } else { Side::Lower }, self.opposite)
@@ -103,12 +104,12 @@ impl Zone {
     }
 
     /// Tests that `yes` owners are yes-owners, for an interval that may miss with probability `miss`.
-    pub(super) fn test(&self, yes: u64, statistic: i128, miss: f64) -> Verdict {
+    pub(super) fn test(&self, yes: u64, statistic: i128, miss: f64) -> TestResult {
         if yes > 0 && yes < self.owners {
             // By Chernoff's bound most hypotheses are rejected without computing their law.
             let (bound, side) = self.sum(yes).tail_bound(statistic);
             if bound < miss / 8.0 {
-                return Verdict::rejected(bound, side);
+                return TestResult::rejected(bound, side);
             }
         }
         self.hypothesis(yes, miss).verdict(statistic)
@@ -122,19 +123,19 @@ impl Zone {
             _ if yes == self.owners => Some(Side::Lower),
             _ => None,
         };
-        let (law, margin) = Law::of(sum, miss < FAR);
+        let (law, margin) = StatisticLaw::of(sum, miss < FAR);
         Hypothesis { sum, law, margin, only_side }
     }
 }
 
 /// How the law of a statistic is computed.
-enum Law<'a> {
+enum StatisticLaw<'a> {
     Exact(ExactLaw),
     SaddlePoint(LatticeSum<'a>),
     Lumped(Lumped<'a>),
 }
 
-impl<'a> Law<'a> {
+impl<'a> StatisticLaw<'a> {
     /// The law of a sum, and the margin that covers its errors.
     fn of(sum: LatticeSum<'a>, far: bool) -> (Self, Margin) {
         match sum.noise {
@@ -203,7 +204,7 @@ impl Margin {
 /// A hypothesis with the law of its statistic.
 pub(super) struct Hypothesis<'a> {
     sum: LatticeSum<'a>,
-    law: Law<'a>,
+    law: StatisticLaw<'a>,
     margin: Margin,
     /// At an end of the range, the only tail that speaks against it: nothing lies on the other side.
     only_side: Option<Side>,
@@ -220,7 +221,7 @@ impl Hypothesis<'_> {
         self.sum.variance().sqrt()
     }
 
-    pub(super) fn verdict(&self, statistic: i128) -> Verdict {
+    pub(super) fn verdict(&self, statistic: i128) -> TestResult {
         let tails = self.law.tails(statistic);
         let Tails { upper, lower, point } = tails;
         let (p, mid, opposite) = match self.only_side {
@@ -228,7 +229,7 @@ impl Hypothesis<'_> {
             Some(Side::Lower) => (lower, lower - 0.5 * point, None),
             None => self.both_sides(tails),
         };
-        Verdict { upper, lower, p: self.margin.cover(p), mid, opposite }
+        TestResult { upper, lower, p: self.margin.cover(p), mid, opposite }
     }
 
     /// The p-value on both sides, its mid-p, and where the opposite tail ends.
@@ -255,4 +256,76 @@ struct Opposite {
     tail: f64,
     point: f64,
     end: Option<i128>,
+}
+
+/// The values that one owner may add to a weighted count, each different, and their probabilities under each truth.
+#[derive(Clone, Debug)]
+pub(super) struct OwnerLaw {
+    pub(super) values: Vec<i64>,
+    pub(super) masses: PerTruth<Vec<f64>>,
+}
+
+impl OwnerLaw {
+    /// From the value that an owner who writes each of the cells adds.
+    pub(super) fn new(cells: &[Cell], cell_values: impl Iterator<Item = i64>) -> Self {
+        let mut numerators = Numerators::default();
+        for (cell, value) in cells.iter().zip(cell_values) {
+            numerators.add(value, cell);
+        }
+        let Numerators { values, masses } = numerators;
+        Self { values, masses: masses.map(|masses| masses.into_iter().map(probability_of).collect()) }
+    }
+
+    /// The mean of what an owner of each truth adds.
+    pub(super) fn means(&self) -> PerTruth<f64> {
+        self.masses.each_ref().map(|law| self.moment(law, 1))
+    }
+
+    /// The variance of the weighted count at `yes` of `owners`.
+    pub(super) fn count_variance(&self, owners: f64, yes: f64) -> f64 {
+        yes * self.variance(&self.masses.yes) + (owners - yes) * self.variance(&self.masses.no)
+    }
+
+    /// Whether a yes-owner adds more than a no-owner, stochastically: then tails are monotone in the hypothesis. Scores of
+    /// classes rise with the ratio of the laws, so that they always do; weights of bins may not.
+    pub(super) fn dominates(&self) -> bool {
+        let mut order = Vec::from_iter(0..self.values.len());
+        order.sort_unstable_by_key(|&index| self.values[index]);
+        let mut lead = 0.0;
+        order.into_iter().all(|index| {
+            lead += self.masses.no[index] - self.masses.yes[index];
+            lead >= -1e-12
+        })
+    }
+
+    /// E\[value^power\] under one of the two laws.
+    fn moment(&self, law: &[f64], power: i32) -> f64 {
+        self.values.iter().zip(law).map(|(&value, mass)| (value as f64).powi(power) * mass).sum()
+    }
+
+    fn variance(&self, law: &[f64]) -> f64 {
+        let mean = self.moment(law, 1);
+        (self.moment(law, 2) - mean * mean).max(0.0)
+    }
+}
+
+/// An [`OwnerLaw`] with the numerators of its probabilities, while it is added up.
+#[derive(Default)]
+struct Numerators {
+    values: Vec<i64>,
+    masses: PerTruth<Vec<u128>>,
+}
+
+impl Numerators {
+    fn add(&mut self, value: i64, cell: &Cell) {
+        let index = self.values.iter().position(|other| *other == value).unwrap_or(self.values.len());
+        if index == self.values.len() {
+            self.values.push(value);
+            self.masses.yes.push(0);
+            self.masses.no.push(0);
+        }
+        let PerTruth { yes, no } = cell.probability().numerators();
+        self.masses.yes[index] += yes;
+        self.masses.no[index] += no;
+    }
 }

@@ -3,7 +3,7 @@
 use std::cell::OnceCell;
 
 use super::combined::{Estimator, away_from_ends};
-use super::hypothesis::{Verdict, Zone};
+use super::hypothesis::{TestResult, Zone};
 use super::observation::Observation;
 use crate::error::{Error, Result};
 use crate::numeric::normal;
@@ -165,7 +165,7 @@ impl Rule {
         }
     }
 
-    pub(super) fn accepts(self, verdict: &Verdict, miss: f64) -> bool {
+    pub(super) fn accepts(self, verdict: &TestResult, miss: f64) -> bool {
         match self {
             Self::Exact => verdict.p > miss,
             Self::MidP => verdict.mid > miss,
@@ -198,7 +198,7 @@ impl<'a> Search<'a> {
         Self { zone, statistic, rule, miss, guess, spread: spread.max(1.0), bracket: OnceCell::new() }
     }
 
-    fn verdict(&self, yes: u64) -> Verdict {
+    fn verdict(&self, yes: u64) -> TestResult {
         self.zone.test(yes, self.statistic, self.miss)
     }
 
@@ -253,8 +253,8 @@ impl<'a> Search<'a> {
 fn first_accepted(
     from: u64,
     to: u64,
-    verdict: impl Fn(u64) -> Verdict,
-    accepted: impl Fn(&Verdict) -> bool,
+    verdict: impl Fn(u64) -> TestResult,
+    accepted: impl Fn(&TestResult) -> bool,
 ) -> Option<u64> {
     let mut start = from;
     loop {

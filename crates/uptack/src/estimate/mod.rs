@@ -10,7 +10,6 @@ mod interval;
 mod least_squares;
 pub mod many;
 mod observation;
-mod owner_law;
 pub mod paper;
 mod zones;
 

@@ -5,9 +5,8 @@ use std::f64::consts::SQRT_2;
 use num_integer::Integer;
 
 use super::combined::Estimator;
-use super::hypothesis::Zone;
+use super::hypothesis::{OwnerLaw, Zone};
 use super::observation::Statistic;
-use super::owner_law::OwnerLaw;
 
 impl Estimator {
     /// All hypotheses 0..=owners, in zones.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use uptack::estimate::{Confidence, Estimator, IntervalKind};
-use uptack::simulate::{Crowd, Simulation};
+use uptack::simulate::{CrowdSampling, Simulation};
 use uptack::{Channel, Class, SeededCoins};
 
 use crate::exact_coverage::{Case, Held, exact_coverage};
@@ -317,7 +317,7 @@ fn large_crowds_are_covered_as_stated() {
     for text in MECHANISMS {
         for owners in [6000u64, 1_000_000] {
             let held = |eighth: u64| {
-                let (yes, interval, crowd) = (owners / 8 * eighth, IntervalKind::Auto, Crowd::Aggregated);
+                let (yes, interval, crowd) = (owners / 8 * eighth, IntervalKind::Auto, CrowdSampling::Aggregated);
                 let simulation = Simulation {
                     owners,
                     yes,

@@ -3,7 +3,7 @@
 use uptack::SeededCoins;
 use uptack::estimate::many::{Sharing, simultaneous};
 use uptack::estimate::{Confidence, Estimator, IntervalKind};
-use uptack::simulate::{Crowd, Simulation};
+use uptack::simulate::{CrowdSampling, Simulation};
 
 use crate::exact_coverage::{Case, exact_coverage, law_of_sums};
 use crate::family::channel;
@@ -225,7 +225,7 @@ fn large_crowds_and_wide_noise_are_covered_as_stated() {
         ("randomized-response(t=1) + laplace(scale=1000000)", 1_000_000_000),
     ] {
         let held = |quarter: u64| {
-            let (yes, interval, crowd) = (owners / 4 * quarter, IntervalKind::Auto, Crowd::Aggregated);
+            let (yes, interval, crowd) = (owners / 4 * quarter, IntervalKind::Auto, CrowdSampling::Aggregated);
             let (trials, confidence) = (4000, confidence(0.95));
             let simulation = Simulation { owners, yes, trials, seed: quarter, confidence, interval, crowd };
             simulation.run(&channel(text)).unwrap().coverage

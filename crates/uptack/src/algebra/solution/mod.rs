@@ -88,7 +88,7 @@ impl Measured {
     /// None if the mean of the combination is the same for both truths.
     fn new(channel: &Channel, bins: &[Bin], weights: Vec<i64>) -> Option<Self> {
         let values = values(channel, bins, &weights);
-        let PerTruth { yes, no } = channel.laws().map(|law| Moments::of(&law, &values));
+        let PerTruth { yes, no } = channel.laws().map(|law| ExactMoments::of(&law, &values));
         let scale = &yes.mean - &no.mean;
         if scale.is_zero() {
             return None;
@@ -135,12 +135,12 @@ fn values(channel: &Channel, bins: &[Bin], weights: &[i64]) -> Vec<BigInt> {
 }
 
 /// What one owner adds to a combination under one law: the mean over 2⁶⁴ and the variance over 2¹²⁸.
-struct Moments {
+struct ExactMoments {
     mean: BigInt,
     variance: BigInt,
 }
 
-impl Moments {
+impl ExactMoments {
     fn of(law: &Law, values: &[BigInt]) -> Self {
         let (mut mean, mut square) = (BigInt::zero(), BigInt::zero());
         for (probability, value) in law.probabilities().iter().zip(values) {
