@@ -11,7 +11,7 @@ use uptack::{Progress, parallel};
 use crate::compare::{Comparison, methods};
 use crate::error::{Error, Result};
 use crate::measure::{SMALL, StationResult, TrialResults, measure};
-use crate::median_station::{CurvePoint, Longitudinal, error_against_epsilon};
+use crate::median_station::{EpsilonPoint, Longitudinal, error_against_epsilon};
 use crate::method::{ChangedCounts, Method, MethodClaims, MethodOrigin, Protocol};
 use crate::planned::{Crowd, Plans};
 use crate::settings::{EvaluationSettings, Watch};
@@ -27,7 +27,7 @@ pub struct Evaluation {
     /// One row for each method, comparison and population.
     pub rows: Vec<EvaluationRow>,
     /// Error against ε at the median station.
-    pub curve: Vec<CurvePoint>,
+    pub curve: Vec<EpsilonPoint>,
     /// One day of windows.
     pub longitudinal: Option<Longitudinal>,
     /// Whether the evaluation was finished.
@@ -76,7 +76,7 @@ fn curve_and_day(
     settings: &EvaluationSettings,
     plans: &Plans,
     progress: &Progress,
-) -> Result<(Vec<CurvePoint>, Option<Longitudinal>)> {
+) -> Result<(Vec<EpsilonPoint>, Option<Longitudinal>)> {
     std::thread::scope(|scope| {
         let curve = scope.spawn(|| error_against_epsilon(traffic, settings, plans, progress));
         let day = Longitudinal::of(traffic, settings, plans, progress);

@@ -16,7 +16,7 @@ use crate::traffic::Traffic;
 
 /// A point of the curve of error against ε.
 #[derive(Clone, Debug)]
-pub struct CurvePoint {
+pub struct EpsilonPoint {
     /// The name of the method.
     pub label: String,
     /// The ε of the release.
@@ -41,7 +41,7 @@ pub(crate) fn error_against_epsilon(
     settings: &EvaluationSettings,
     plans: &Plans,
     progress: &Progress,
-) -> Result<Vec<CurvePoint>> {
+) -> Result<Vec<EpsilonPoint>> {
     let crowd = Crowd::at_median(traffic, settings.factors[0]);
     let stations = traffic.stations.len() as u64;
     let points = settings.in_parallel(&EPSILONS, |index, &epsilon| {
@@ -71,14 +71,14 @@ fn points(
     crowd: Crowd,
     wanted: ReleaseTarget,
     (seed, first_stream): (u64, u64),
-) -> Result<Vec<CurvePoint>> {
+) -> Result<Vec<EpsilonPoint>> {
     (first_stream..).zip(methods).map(|(stream, method)| point(method, crowd, wanted, (seed, stream))).collect()
 }
 
-fn point(method: Method, crowd: Crowd, wanted: ReleaseTarget, coins: (u64, u64)) -> Result<CurvePoint> {
+fn point(method: Method, crowd: Crowd, wanted: ReleaseTarget, coins: (u64, u64)) -> Result<EpsilonPoint> {
     let measured = measure(&method, &[crowd.yes], crowd.owners, TRIALS, coins, &Progress::default())?;
     let StationResult { predicted, rmse, .. } = measured.stations[0];
-    Ok(CurvePoint { label: method.label, epsilon: wanted.epsilon, predicted, measured: rmse })
+    Ok(EpsilonPoint { label: method.label, epsilon: wanted.epsilon, predicted, measured: rmse })
 }
 
 /// Five-minute windows of a day.

@@ -227,7 +227,7 @@ fn what_owners_would_refuse_is_not_asked() {
         (&["--where", "station == \"7\""], "--closes"),
         (&["--where", "station == \"7\"", "--closes", "soon"], "span of time"),
         (&["--each", "station", "--values", "a,a", "--closes", "5m"], "called `a`"),
-        (&["--each", "station", "--values", ",", "--closes", "5m"], "there are none"),
+        (&["--each", "station", "--values", ",", "--closes", "5m"], "the list is empty"),
         (&["--where", "x", "--closes", "5m", "--every", "5m", "--times", "2"], "--every"),
     ] {
         let (code, text) = ask(more);

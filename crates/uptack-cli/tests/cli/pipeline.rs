@@ -121,7 +121,7 @@ fn channel_and_algebra_state_the_noise_or_null() {
     assert_eq!(compiled["channel"]["exact"], document["exact"]);
     assert!(compiled["solution"]["variance"]["noise"].as_f64().unwrap() > 0.0);
     let text = String::from_utf8(run(&["channel", NOISY]).stdout).unwrap();
-    assert!(text.contains("each of two aggregators adds laplace(scale=2)"), "{text}");
+    assert!(text.contains("plus laplace(scale=2) from each of the two aggregators"), "{text}");
 }
 
 #[test]

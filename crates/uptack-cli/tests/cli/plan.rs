@@ -215,7 +215,7 @@ fn charts_are_svg_or_png_and_nothing_else() {
     let nowhere = path("missing/chart.svg");
     let output = run(&[&["plan"], &SMALL[..], &["--chart", &nowhere]].concat());
     assert_eq!(output.status.code(), Some(1));
-    assert!(String::from_utf8(output.stderr).unwrap().contains("the folder for it does not exist"));
+    assert!(String::from_utf8(output.stderr).unwrap().contains("its folder does not exist"));
     let mut left = names(&folder.0);
     left.sort();
     assert_eq!(left, ["again.svg", "chart.PNG", "chart.svg"]);

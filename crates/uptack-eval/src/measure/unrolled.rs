@@ -107,20 +107,20 @@ impl CountLaw {
     }
 
     /// S⁻¹d and dᵀS⁻¹d at `yes`.
-    fn weights(&self, yes: f64) -> ClassWeights {
+    fn weights(&self, yes: f64) -> KeptWeights {
         let no = self.owners as f64 - yes;
         let first = &self.classes[self.kept[0]];
         let (a, d1) = (first.variance(yes, no), first.difference);
         let Some(&second) = self.kept.get(1) else {
             let weight = d1 / a;
-            return ClassWeights { weights: [weight, 0.0], information: weight * d1 };
+            return KeptWeights { weights: [weight, 0.0], information: weight * d1 };
         };
         let second = &self.classes[second];
         let (c, d2) = (second.variance(yes, no), second.difference);
         let b = -(yes * first.p * second.p + no * first.q * second.q);
         let determinant = a * c - b * b;
         let weights = [(c * d1 - b * d2) / determinant, (a * d2 - b * d1) / determinant];
-        ClassWeights { weights, information: weights[0] * d1 + weights[1] * d2 }
+        KeptWeights { weights, information: weights[0] * d1 + weights[1] * d2 }
     }
 
     /// The coverage if `yes` owners would say *yes*.
@@ -186,12 +186,12 @@ impl ClassProbabilities {
 
 /// The weights of the kept classes in the combined estimate, and its information.
 #[derive(Clone, Copy)]
-struct ClassWeights {
+struct KeptWeights {
     weights: [f64; 2],
     information: f64,
 }
 
-impl ClassWeights {
+impl KeptWeights {
     fn of(&self, excess: &[f64; 2]) -> f64 {
         self.weights[0] * excess[0] + self.weights[1] * excess[1]
     }

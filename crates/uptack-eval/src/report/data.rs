@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::evaluation::Evaluation;
 use crate::evaluation::{Coverages, EvaluationRow};
 use crate::measure::StationResult;
-use crate::median_station::CurvePoint;
+use crate::median_station::EpsilonPoint;
 use crate::median_station::{Composed, Longitudinal, Memoized};
 use crate::traffic::{Flag, Station, Traffic};
 
@@ -83,7 +83,7 @@ fn data(traffic: &Traffic) -> Value {
     })
 }
 
-fn curve_point(point: &CurvePoint) -> Value {
+fn curve_point(point: &EpsilonPoint) -> Value {
     json!({"label": point.label, "epsilon": point.epsilon, "predicted": point.predicted, "rmse": point.measured})
 }
 

@@ -10,7 +10,7 @@ use crate::compare::Comparison;
 use crate::evaluation::{ErrorAt, Evaluation, EvaluationRow, Honest};
 use crate::findings::by_chance;
 use crate::measure::{LEVEL, StationResult};
-use crate::median_station::CurvePoint;
+use crate::median_station::EpsilonPoint;
 use crate::traffic::Coordinates;
 
 /// A chart or a map.
@@ -88,7 +88,7 @@ impl Evaluation {
 
     pub(super) fn error_against_epsilon(&self) -> Chart {
         let points = self.curve.iter().map(|point| {
-            let CurvePoint { epsilon: x, predicted, measured, .. } = *point;
+            let EpsilonPoint { epsilon: x, predicted, measured, .. } = *point;
             (point.label.as_str(), ErrorPoint { x, predicted, measured })
         });
         let chart = Chart::new("Error against ε of the release", Axis::new("ε", Scale::Log), error_axis());

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::records::{Fields, NumberedLines, excerpt};
+use super::records::{LineFields, NumberedLines, excerpt};
 use super::{Flag, MOST_VEHICLES, Station, Traffic, observed_flag};
 use crate::error::{Error, Result};
 
@@ -49,16 +49,16 @@ struct Day {
 
 pub(super) fn read(first: &str, lines: &mut NumberedLines<'_>, window: Option<u32>) -> Result<Traffic> {
     let mut day = Day::default();
-    day.add(&Fields::new(1, first.split(',').collect()))?;
+    day.add(&LineFields::new(1, first.split(',').collect()))?;
     while let Some(text) = lines.next()? {
         let text = text.to_owned();
-        day.add(&Fields::new(lines.number, text.split(',').collect()))?;
+        day.add(&LineFields::new(lines.number, text.split(',').collect()))?;
     }
     day.traffic(window)
 }
 
 impl Day {
-    fn add(&mut self, record: &Fields<&str>) -> Result<()> {
+    fn add(&mut self, record: &LineFields<&str>) -> Result<()> {
         check_shape(record)?;
         let minute = self.minute(record)?;
         let name = record.required(STATION, "the station's number")?;
@@ -73,7 +73,7 @@ impl Day {
     }
 
     /// The minutes after midnight of a row's time, which must be on the same day as the rows before it.
-    fn minute(&mut self, record: &Fields<&str>) -> Result<u32> {
+    fn minute(&mut self, record: &LineFields<&str>) -> Result<u32> {
         let (date, minute) = parse_time(record.text(TIME)).ok_or_else(|| not_a_time(record))?;
         if self.date.is_empty() {
             date.clone_into(&mut self.date);
@@ -160,7 +160,7 @@ fn is_restless(counts: &mut [u64]) -> bool {
     counts.len() >= DAY && median >= 100 && 10 * counts[0] > 4 * median
 }
 
-fn check_shape(record: &Fields<&str>) -> Result<()> {
+fn check_shape(record: &LineFields<&str>) -> Result<()> {
     let length = record.len();
     if length >= STATION_FIELDS && (length - STATION_FIELDS).is_multiple_of(LANE_FIELDS) {
         return Ok(());
@@ -174,12 +174,12 @@ fn check_shape(record: &Fields<&str>) -> Result<()> {
     })
 }
 
-fn not_a_time(record: &Fields<&str>) -> Error {
+fn not_a_time(record: &LineFields<&str>) -> Error {
     record.error(TIME, format!("`{}` is not a time MM/DD/YYYY HH:MM:SS", excerpt(record.text(TIME))))
 }
 
 /// The total flow or, if it is missing, the sum over the lanes that have one.
-fn vehicles(record: &Fields<&str>) -> Result<Option<u64>> {
+fn vehicles(record: &LineFields<&str>) -> Result<Option<u64>> {
     if let Some(total) = flow(record, TOTAL_FLOW)? {
         return Ok(Some(total));
     }
@@ -192,7 +192,7 @@ fn vehicles(record: &Fields<&str>) -> Result<Option<u64>> {
     Ok(sum)
 }
 
-fn flow(record: &Fields<&str>, field: usize) -> Result<Option<u64>> {
+fn flow(record: &LineFields<&str>, field: usize) -> Result<Option<u64>> {
     let value: Option<f64> = record.optional(field, "a number of vehicles")?;
     match value {
         None => Ok(None),

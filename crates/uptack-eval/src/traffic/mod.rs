@@ -11,7 +11,7 @@ use std::io::{BufRead, BufReader, Read};
 
 use flate2::bufread::MultiGzDecoder;
 pub use generated::generate;
-use records::{Fields, NumberedLines};
+use records::{LineFields, NumberedLines};
 use serde::Serialize;
 
 use crate::error::{Error, Result};
@@ -178,7 +178,7 @@ fn read_plain(header: &str, lines: &mut NumberedLines<'_>) -> Result<Traffic> {
     let (mut stations, mut names) = (Vec::new(), HashSet::new());
     while let Some(text) = lines.next()? {
         let fields = fields(text);
-        let record = Fields::new(lines.number, fields);
+        let record = LineFields::new(lines.number, fields);
         record.check_length(columns)?;
         let station = station(&record)?;
         if !names.insert(station.name.clone()) {
@@ -189,7 +189,7 @@ fn read_plain(header: &str, lines: &mut NumberedLines<'_>) -> Result<Traffic> {
     Ok(Traffic { origin: "a table of sensors and vehicles".to_owned(), stations, silent: 0 })
 }
 
-fn station(record: &Fields<String>) -> Result<Station> {
+fn station(record: &LineFields<String>) -> Result<Station> {
     let name = record.required(NAME, "the station's name")?.to_owned();
     let vehicles: u64 = record.number(VEHICLES, "a whole number of vehicles")?;
     if vehicles > MOST_VEHICLES {
@@ -238,7 +238,7 @@ pub fn read_places(file: impl Read) -> Result<HashMap<String, Coordinates>> {
     let mut places = HashMap::new();
     while let Some(text) = lines.next()? {
         let text = text.to_owned();
-        let record = Fields::new(lines.number, text.split('\t').collect());
+        let record = LineFields::new(lines.number, text.split('\t').collect());
         if let (station, Some(place)) = columns.read(&record)? {
             places.insert(station.to_owned(), place);
         }
@@ -267,7 +267,7 @@ impl Columns {
     }
 
     /// The station's number and its place, if it has both coordinates.
-    fn read<'r>(&self, record: &'r Fields<&str>) -> Result<(&'r str, Option<Coordinates>)> {
+    fn read<'r>(&self, record: &'r LineFields<&str>) -> Result<(&'r str, Option<Coordinates>)> {
         record.check_length(self.count)?;
         let latitude = degrees(record, self.latitude, 90.0)?;
         let longitude = degrees(record, self.longitude, 180.0)?;
@@ -282,7 +282,7 @@ fn no_column(name: &str) -> Error {
         .with_hint("give Caltrans' station metadata, whose header starts with ID, Fwy, Dir")
 }
 
-fn degrees(record: &Fields<&str>, field: usize, most: f64) -> Result<Option<f64>> {
+fn degrees(record: &LineFields<&str>, field: usize, most: f64) -> Result<Option<f64>> {
     let value: Option<f64> = record.optional(field, "a number of degrees")?;
     match value {
         Some(value) if !(-most..=most).contains(&value) => {

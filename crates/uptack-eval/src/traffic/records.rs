@@ -54,12 +54,12 @@ impl<'a> NumberedLines<'a> {
 }
 
 /// One line as its fields, which are counted from 0 here and from 1 in errors.
-pub(super) struct Fields<T> {
+pub(super) struct LineFields<T> {
     line: u64,
     fields: Vec<T>,
 }
 
-impl<T: AsRef<str>> Fields<T> {
+impl<T: AsRef<str>> LineFields<T> {
     pub(super) fn new(line: u64, fields: Vec<T>) -> Self {
         Self { line, fields }
     }

@@ -33,11 +33,11 @@ const CONFIDENCE: f64 = 0.95;
 /// A query with its estimate, if its result was fetched; a ballot has one for each of its questions.
 struct Listed {
     overview: Overview,
-    estimates: Vec<QuestionEstimate>,
+    estimates: Vec<ListedEstimate>,
     is_ballot: bool,
 }
 
-struct QuestionEstimate {
+struct ListedEstimate {
     name: Option<String>,
     estimate: f64,
     interval: [f64; 2],
@@ -68,18 +68,18 @@ async fn list(client: &DeskClient) -> Result<Vec<Listed>> {
 }
 
 /// The estimate of each question of a record, and whether it is the record of a ballot.
-fn estimates(record: &str) -> Result<(Vec<QuestionEstimate>, bool)> {
+fn estimates(record: &str) -> Result<(Vec<ListedEstimate>, bool)> {
     let (record, opened) = Record::read(record)?;
     let estimator = Estimator::new(&opened.card.checked_channel()?)?;
     let observed = record.observed(&estimator)?;
     // All intervals of a ballot hold at once, as in its result.
     let confidence = shared_confidence(&observed, Confidence::new(CONFIDENCE)?)?;
     let estimates =
-        observed.into_iter().map(|question| QuestionEstimate::new(question, &estimator, confidence)).collect();
+        observed.into_iter().map(|question| ListedEstimate::new(question, &estimator, confidence)).collect();
     Ok((estimates, matches!(opened.card.asked(), CardQuestion::Ballot(_))))
 }
 
-impl QuestionEstimate {
+impl ListedEstimate {
     fn new(Observed { name, observation }: Observed, estimator: &Estimator, confidence: Confidence) -> Self {
         let interval = estimator.interval(&observation, confidence, IntervalKind::Auto);
         let estimate = estimator.estimate_observed(&observation).estimate;
@@ -116,7 +116,7 @@ impl Listed {
             "estimate": one.map(|one| one.estimate), "interval": one.map(|one| one.interval),
         });
         if self.is_ballot {
-            document["estimates"] = self.estimates.iter().map(QuestionEstimate::json).collect();
+            document["estimates"] = self.estimates.iter().map(ListedEstimate::json).collect();
         }
         document
     }
