@@ -259,7 +259,7 @@ mod tests {
                     honest: half,
                     delta: 1e-6,
                     trust: owners_and_noise,
-                    ..usual.clone()
+                    ..usual
                 },
             ),
         ] {
