@@ -94,12 +94,12 @@ impl<'a> RequestedReport<'a> {
     }
 }
 
-/// The helper's answer to an aggregation job: one result for each report, in the order of the request.
+/// Helper: the answer to an aggregation job, with one result for each report in the order of the request.
 #[derive(Debug, Default)]
 pub struct AggregationAnswer(Vec<PrepareResp>);
 
 impl AggregationAnswer {
-    /// Helper: adds a report's result, which is its message to the leader or why the report does not count.
+    /// Adds a report's result, which is its message to the leader or why the report does not count.
     pub fn add(&mut self, id: ReportId, result: Result<PrepareMessage, ReportError>) {
         let result = match result {
             Ok(message) => PrepareStepResult::Continue { message },
@@ -108,20 +108,30 @@ impl AggregationAnswer {
         self.0.push(PrepareResp::new(id, result));
     }
 
-    /// Helper: the answer's body.
+    /// The answer's body.
     pub fn into_bytes(self) -> Vec<u8> {
         encode(&AggregationJobResp::new(self.0))
     }
+}
 
-    /// Leader: decodes an answer's body; `None` if it is not an answer.
-    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let answer = AggregationJobResp::get_decoded(bytes).ok()?;
-        Some(Self(answer.prepare_resps().to_vec()))
+/// Leader: the helper's answer to an aggregation job.
+#[derive(Debug)]
+pub struct HelperAnswer(AggregationJobResp);
+
+impl HelperAnswer {
+    /// An answer without results, as if the helper had been sent no reports.
+    pub fn empty() -> Self {
+        Self(AggregationJobResp::new(Vec::new()))
     }
 
-    /// Leader: which report each result is about, and the result.
+    /// Decodes an answer's body; `None` if it is not an answer.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        AggregationJobResp::get_decoded(bytes).ok().map(Self)
+    }
+
+    /// Which report each result is about, and the result.
     pub fn results(&self) -> impl Iterator<Item = (&ReportId, HelperResult<'_>)> {
-        self.0.iter().map(|response| (response.report_id(), HelperResult::of(response.result())))
+        self.0.prepare_resps().iter().map(|response| (response.report_id(), HelperResult::of(response.result())))
     }
 }
 
@@ -216,11 +226,34 @@ mod tests {
             };
             let mut answer = AggregationAnswer::default();
             answer.add(ReportId::from([number; 16]), Err(ReportError::of(theirs)));
-            let answer = AggregationAnswer::from_bytes(&answer.into_bytes()).unwrap();
+            let answer = HelperAnswer::from_bytes(&answer.into_bytes()).unwrap();
             let [(id, HelperResult::Rejected(reason))] = answer.results().collect::<Vec<_>>()[..] else {
                 panic!("not one rejected report")
             };
             assert_eq!((*id, reason.to_dap()), (ReportId::from([number; 16]), theirs));
+        }
+    }
+
+    /// The numbers of `PrepareError` in the draft, as they stand in the helper's answer.
+    #[test]
+    fn reasons_have_the_numbers_of_the_draft() {
+        for (reason, number) in [
+            (ReportError::BatchCollected, 0),
+            (ReportError::Replayed, 1),
+            (ReportError::Dropped, 2),
+            (ReportError::UnknownKey, 3),
+            (ReportError::Undecryptable, 4),
+            (ReportError::InvalidProof, 5),
+            (ReportError::BatchSaturated, 6),
+            (ReportError::TaskExpired, 7),
+            (ReportError::Malformed, 8),
+            (ReportError::TooEarly, 9),
+        ] {
+            let mut answer = AggregationAnswer::default();
+            answer.add(ReportId::from([7; 16]), Err(reason));
+            // The length of what follows, the report's id, that it is rejected, and why.
+            let expected = [&[0, 0, 0, 18][..], &[7; 16], &[2, number]].concat();
+            assert_eq!(answer.into_bytes(), expected, "{reason:?}");
         }
     }
 

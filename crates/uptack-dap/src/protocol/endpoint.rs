@@ -99,6 +99,41 @@ mod tests {
     use super::*;
 
     #[test]
+    fn requests_are_those_of_the_draft() {
+        let aggregation = "/tasks/{task}/aggregation_jobs/{job}";
+        let collection = "/tasks/{task}/collection_jobs/{job}";
+        let init = "application/dap-aggregation-job-init-req";
+        let keys = "application/dap-hpke-config-list";
+        let share = "application/dap-aggregate-share";
+        for (endpoint, method, path, body, answer) in [
+            (Endpoint::FETCH_KEYS, "GET", "/hpke_config", None, Some(keys)),
+            (Endpoint::UPLOAD, "PUT", "/tasks/{task}/reports", Some("application/dap-report"), None),
+            (Endpoint::START_AGGREGATION, "PUT", aggregation, Some(init), Some("application/dap-aggregation-job-resp")),
+            (
+                Endpoint::CONTINUE_AGGREGATION,
+                "POST",
+                aggregation,
+                Some("application/dap-aggregation-job-continue-req"),
+                None,
+            ),
+            (Endpoint::DELETE_AGGREGATION, "DELETE", aggregation, None, None),
+            (
+                Endpoint::AGGREGATE_SHARE,
+                "POST",
+                "/tasks/{task}/aggregate_shares",
+                Some("application/dap-aggregate-share-req"),
+                Some(share),
+            ),
+            (Endpoint::START_COLLECTION, "PUT", collection, Some("application/dap-collect-req"), None),
+            (Endpoint::POLL_COLLECTION, "POST", collection, None, Some("application/dap-collection")),
+            (Endpoint::DELETE_COLLECTION, "DELETE", collection, None, None),
+        ] {
+            let stated = (endpoint.method, endpoint.path, endpoint.media_type, endpoint.answer_type);
+            assert_eq!(stated, (method, path, body, answer));
+        }
+    }
+
+    #[test]
     fn addresses_name_the_task_and_the_job() {
         let task = TaskId::from([0; 32]);
         let name = "A".repeat(43);

@@ -40,7 +40,7 @@ fn read_as_every_party(bytes: &[u8]) {
     let _ = UploadedReport::from_bytes(bytes).map(|report| report.header());
     let _ = keys_from_bytes(bytes);
     let _ = RequestedAggregation::from_bytes(bytes).map(|job| job.reports().count());
-    let _ = AggregationAnswer::from_bytes(bytes).map(|answer| answer.results().count());
+    let _ = HelperAnswer::from_bytes(bytes).map(|answer| answer.results().count());
     let request = AggregateShareRequest::from_bytes(bytes);
     assert!(request.is_none_or(|request| request.to_bytes() == bytes), "decoded and encoded differently");
     let request = CollectionRequest::from_bytes(bytes);

@@ -20,7 +20,8 @@ mod upload;
 mod vdaf;
 
 pub use aggregation::{
-    AggregationAnswer, AggregationRequest, HelperResult, ReportError, RequestedAggregation, RequestedReport,
+    AggregationAnswer, AggregationRequest, HelperAnswer, HelperResult, ReportError, RequestedAggregation,
+    RequestedReport,
 };
 pub use collection::{AggregateShareAnswer, AggregateShareRequest, BatchChecksum, CollectionAnswer, CollectionRequest};
 pub use endpoint::{Endpoint, KeysQuery, TOKEN_HEADER};

@@ -2,8 +2,8 @@
 
 use std::{collections::HashMap, sync::Arc};
 use uptack_dap::protocol::{
-    AggregationAnswer, AggregationRequest, Contribution, Endpoint, HelperResult, LeaderState, ReportError,
-    ReportHeader, ReportId,
+    AggregationRequest, Contribution, Endpoint, HelperAnswer, HelperResult, LeaderState, ReportError, ReportHeader,
+    ReportId,
 };
 
 use super::helper::reason;
@@ -188,7 +188,7 @@ impl PreparedJob {
 }
 
 fn finish(task: &ServedTask, reports: Vec<Waiting>, answer: Option<&[u8]>) -> JobResult<PreparedJob> {
-    let answer = answer.map_or_else(|| Some(AggregationAnswer::default()), AggregationAnswer::from_bytes);
+    let answer = answer.map_or_else(|| Some(HelperAnswer::empty()), HelperAnswer::from_bytes);
     let answer = answer.ok_or_else(|| JobError::Rejected("its answer does not decode".to_owned()))?;
     // The helper's results are in the order of the reports that it was sent.
     let mut results = answer.results();

@@ -7,8 +7,8 @@ use uptack_dap::{
     clock::Clock,
     collector::Collector,
     protocol::{
-        self, AggregationAnswer, Endpoint, HelperResult, HpkeConfig, Measurement, ReportError, ReportHeader, ReportId,
-        Vdaf, VdafKind,
+        self, Endpoint, HelperAnswer, HelperResult, HpkeConfig, Measurement, ReportError, ReportHeader, ReportId, Vdaf,
+        VdafKind,
     },
     task::{AggregatorRole, TaskSet},
 };
@@ -88,7 +88,7 @@ struct HandMadeJobOutcome;
 impl HandMadeJobOutcome {
     /// For each report, why it was rejected.
     fn of(answer: &[u8]) -> Vec<Option<ReportError>> {
-        let answer = AggregationAnswer::from_bytes(answer).unwrap();
+        let answer = HelperAnswer::from_bytes(answer).unwrap();
         let error = |(_, result): (&ReportId, HelperResult<'_>)| match result {
             HelperResult::Rejected(error) => Some(error),
             _ => None,

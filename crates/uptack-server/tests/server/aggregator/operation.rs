@@ -14,8 +14,8 @@ use uptack_dap::{
     collector::Collector,
     http_client,
     protocol::{
-        self, AggregationAnswer, AggregationJobId, AggregationRequest, Endpoint, HelperResult, Measurement,
-        ReportError, ReportHeader, SealedReport, UploadedReport, Vdaf,
+        self, AggregationJobId, AggregationRequest, Endpoint, HelperAnswer, HelperResult, Measurement, ReportError,
+        ReportHeader, SealedReport, UploadedReport, Vdaf,
     },
     task::{AggregatorRole, TaskSet},
     token::Token,
@@ -149,7 +149,7 @@ async fn bad_jobs_are_refused_whole() {
     let odd = PrepareInit::new(good.report_share().clone(), message);
     let (status, answer) = HandMadeJob::of(vec![odd]).put(&stage, rand::random()).await;
     assert_eq!(status, 200);
-    let answer = AggregationAnswer::from_bytes(&answer).unwrap();
+    let answer = HelperAnswer::from_bytes(&answer).unwrap();
     let (_, result) = answer.results().next().unwrap();
     assert!(matches!(result, HelperResult::Rejected(ReportError::InvalidProof)), "{result:?}");
 }
