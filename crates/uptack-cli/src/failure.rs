@@ -48,6 +48,11 @@ impl Failure {
         Self { hint: Some(hint.into()), ..self }
     }
 
+    /// Gives it a hint, unless it has one.
+    fn or_hint(self, hint: &str) -> Self {
+        if self.hint.is_some() { self } else { self.with_hint(hint) }
+    }
+
     /// Puts the place, such as a file's name, before the message.
     pub(crate) fn at(self, place: impl Display) -> Self {
         Self { message: format!("{place}: {}", self.message), ..self }
@@ -103,6 +108,8 @@ pub(crate) trait ResultExt<T> {
     fn at(self, place: impl Display) -> Result<T>;
 
     fn with_hint(self, hint: &str) -> Result<T>;
+
+    fn or_hint(self, hint: &str) -> Result<T>;
 }
 
 impl<T, E: Into<Failure>> ResultExt<T> for Result<T, E> {
@@ -112,6 +119,10 @@ impl<T, E: Into<Failure>> ResultExt<T> for Result<T, E> {
 
     fn with_hint(self, hint: &str) -> Result<T> {
         self.map_err(|error| error.into().with_hint(hint))
+    }
+
+    fn or_hint(self, hint: &str) -> Result<T> {
+        self.map_err(|error| error.into().or_hint(hint))
     }
 }
 
@@ -168,14 +179,19 @@ impl From<uptack_eval::Error> for Failure {
 impl From<uptack_dap::Error> for Failure {
     fn from(error: uptack_dap::Error) -> Self {
         let code = if error.is_input() || error.is_refused() { Self::REQUEST } else { Self::ENVIRONMENT };
-        Self::new(code, error.to_string()).hinted(error.hint().map(option_for))
+        Self::new(code, error.to_string()).hinted(error.hint().map(words_for))
     }
 }
 
-/// The option that does what a hint says; every command that makes calls has it.
-fn option_for(hint: Hint) -> &'static str {
+/// The advice where what a document states does not hold.
+pub(crate) const DO_NOT_RELY: &str = "do not rely on this document: what it states does not follow from it";
+
+/// What a hint means on the command line.
+fn words_for(hint: Hint) -> &'static str {
     match hint {
+        // Every command that can fail this way has the option.
         Hint::NameRootCertificate => "--root FILE names it, as PEM",
+        Hint::DistrustDocument => DO_NOT_RELY,
     }
 }
 
@@ -195,6 +211,6 @@ impl From<uptack_owner::Error> for Failure {
 impl From<uptack_server::Error> for Failure {
     fn from(error: uptack_server::Error) -> Self {
         let code = if error.is_input() || error.is_refused() { Self::REQUEST } else { Self::ENVIRONMENT };
-        Self::new(code, error.to_string())
+        Self::new(code, error.to_string()).hinted(error.hint().map(words_for))
     }
 }

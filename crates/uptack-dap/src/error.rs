@@ -21,6 +21,8 @@ pub struct Error {
 pub enum Hint {
     /// Trust the root certificate from which the server's was issued.
     NameRootCertificate,
+    /// Do not rely on the document, which contradicts itself.
+    DistrustDocument,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

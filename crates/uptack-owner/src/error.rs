@@ -1,7 +1,6 @@
 //! The one error type of this crate.
 
 use std::fmt;
-use uptack_dap::Hint;
 
 /// What went wrong. No variant carries a truth, a cell or an attribute's value.
 #[derive(Debug)]
@@ -17,14 +16,6 @@ pub enum Error {
 }
 
 impl Error {
-    /// What can be done about it, if that is known.
-    pub fn hint(&self) -> Option<Hint> {
-        match self {
-            Self::Network(error) => error.hint(),
-            Self::Input(_) | Self::Environment(_) | Self::Ledger(_) => None,
-        }
-    }
-
     /// A failure of the environment, in the words of its cause.
     pub(crate) fn environment(cause: impl fmt::Display) -> Self {
         Self::Environment(cause.to_string())

@@ -241,6 +241,18 @@ fn a_digit_that_is_off_is_named_and_the_exit_code_is_1() {
 }
 
 #[test]
+fn a_record_that_contradicts_itself_is_not_to_be_relied_on() {
+    let folder = Folder::new("verify-contradiction");
+    let record =
+        r#"{"version":"1","query":"","card":"","signature":"","reports":1,"counts":[1],"sums":[1],"collected":""}"#;
+    let output = run(&["verify", &folder.file("record.json", record)]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("contradicts itself: sums with noise stand beside exact counts"), "{said}");
+    assert!(said.contains("hint: do not rely on this document"), "{said}");
+}
+
+#[test]
 fn files_of_strangers_are_refused_in_words() {
     let folder = Folder::new("verify-hostile");
     let card = std::fs::read_to_string(planned_card(&folder, "card.json")).unwrap();

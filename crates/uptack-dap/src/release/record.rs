@@ -10,7 +10,7 @@ use uptack::{
 
 use crate::{
     ballot,
-    error::{Error, Result},
+    error::{Error, Hint, Result},
     release::{
         Collected,
         results::{Observed, Results},
@@ -225,7 +225,12 @@ impl Record {
 
     /// Reads a record and checks nothing but its form.
     pub fn parse(text: &str) -> Result<Self> {
-        serde_json::from_str(text).map_err(|error| Error::input(format!("not a release record: {error}")))
+        let raw: RawRecord =
+            serde_json::from_str(text).map_err(|error| Error::input(format!("not a release record: {error}")))?;
+        Self::try_from(raw).map_err(|contradiction| {
+            Error::input(format!("the release record contradicts itself: {contradiction}"))
+                .with_hint(Some(Hint::DistrustDocument))
+        })
     }
 
     /// Reads a record, and checks the card's name and signature, and that the tallies are those of the sums.

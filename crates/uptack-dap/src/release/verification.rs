@@ -352,7 +352,7 @@ fn listed(counts: &[impl ToString]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{release::Collected, signed::Signer};
+    use crate::{error::Hint, release::Collected, signed::Signer};
     use uptack::{
         plan::{Prior, Request, plan},
         privacy::{Delta, Epsilon},
@@ -416,10 +416,17 @@ mod tests {
         let (record, _) = noisy_record(17);
         let text = serde_json::to_string(&record).unwrap();
         let tally = r#"{"answers":[{"1":17,"0":183}]}"#;
-        for (field, value) in [("counts", "[17,183]"), ("tally", tally), ("tallies", "[]")] {
-            let changed = text.replacen('{', &format!("{{\"{field}\":{value},"), 1);
-            let error = Record::parse(&changed).unwrap_err().to_string();
-            assert!(error.contains("stand beside exact counts"), "{error}");
+        let with = |text: &str, field: &str, value: &str| text.replacen('{', &format!("{{\"{field}\":{value},"), 1);
+        let without_sums = text.replace(r#""sums":[17]"#, r#""counts":[17,183]"#);
+        for (changed, words) in [
+            (with(&text, "counts", "[17,183]"), "stand beside exact counts"),
+            (with(&text, "tally", tally), "stand beside exact counts"),
+            (with(&text, "tallies", "[]"), "stand beside exact counts"),
+            (with(&with(&without_sums, "tally", tally), "tallies", "[]"), "stands beside those of a ballot"),
+        ] {
+            let error = Record::parse(&changed).unwrap_err();
+            assert!(error.to_string().contains(words), "{error}");
+            assert_eq!(error.hint(), Some(Hint::DistrustDocument));
         }
     }
 

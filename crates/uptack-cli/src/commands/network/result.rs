@@ -19,7 +19,7 @@ use uptack_document::{Estimates, check_holds, interval_name, verification_json};
 use super::super::estimate;
 use super::{DeskArguments, block_on};
 use crate::arguments::{IntervalArguments, count};
-use crate::failure::{Failure, Result, ResultExt};
+use crate::failure::{DO_NOT_RELY, Failure, Result, ResultExt};
 use crate::input::{is_toml, parse_card, read_small_file};
 use crate::layout::joined;
 use crate::output::{Table, check_writable, grouped, print_result, readable, readable_up, write_whole};
@@ -283,7 +283,7 @@ impl VerifyArguments {
         }
         Document::from_json(&text)
             .at(self.file.display())
-            .with_hint("give a query card (.toml or JSON), a signed card, or what `uptack result --out` wrote")
+            .or_hint("give a query card (.toml or JSON), a signed card, or what `uptack result --out` wrote")
     }
 
     /// Checks everything and shows how much of the work allowed is done.
@@ -312,7 +312,7 @@ fn advice(failed: &[&Check]) -> &'static str {
     if failed.iter().all(|check| check.verdict == Verdict::Wider) {
         "these claims are sound but larger than computed here; --allow-wider accepts them"
     } else {
-        "do not rely on this document: what it states does not follow from it"
+        DO_NOT_RELY
     }
 }
 
