@@ -330,12 +330,11 @@ impl<'a> ClaimComparison<'a> {
 
 /// Checks how many queries the claims for the whole are about; a card of one query has no such claims.
 fn whole_queries(what: &str, stated: Option<&WholeClaims>, found: Option<&WholeClaims>) -> Option<Check> {
-    let queries = |whole: Option<&WholeClaims>| whole.map_or(1, |whole| whole.queries);
-    let check = Check::equal(what, queries(stated), queries(found));
     match (stated, found) {
         (None, None) => None,
-        (Some(_), Some(_)) => Some(check),
-        _ => Some(Check { verdict: Verdict::Wrong, ..check }),
+        (Some(stated), Some(found)) => Some(Check::equal(what, stated.queries, found.queries)),
+        (Some(stated), None) => Some(Check::rule(what, stated.queries, "left out: the card asks one question", false)),
+        (None, Some(found)) => Some(Check { verdict: Verdict::Wrong, ..Check::equal(what, 1, found.queries) }),
     }
 }
 
@@ -484,5 +483,16 @@ mod tests {
         let whole = ballot.claims.whole.as_mut().unwrap();
         whole.release = falsified(&whole.release.to_string(), 9).parse().unwrap();
         assert_eq!(failures(&ballot), ["claims.whole.release"]);
+    }
+
+    #[test]
+    fn a_card_of_one_question_states_no_whole() {
+        let mut card = card();
+        let (linked, release) = (card.claims.linked.clone(), card.claims.release.clone());
+        card.claims.whole = Some(WholeClaims { queries: 1, linked, one_aggregator: None, release });
+        let checks = card.recompute(WorkLimit::default(), &Arc::default());
+        let failed: Vec<Check> = checks.into_iter().filter(|check| !check.holds()).collect();
+        let rule = "left out: the card asks one question";
+        assert_eq!(failed, [Check::rule("claims.whole.queries", 1, rule, false)]);
     }
 }
