@@ -94,7 +94,7 @@ async fn hpke_config(State(shared): SharedState, Query(query): Query<KeysQuery>)
     if let Some(text) = query.task_id {
         find_task(&shared, &text)?;
     }
-    let keys = keys_to_bytes(vec![shared.keys().current().config().clone()]);
+    let keys = keys_to_bytes(vec![shared.keys().current().clone()]);
     let mut response = answer(Endpoint::FETCH_KEYS, keys);
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("max-age=3600"));
     Ok(response)

@@ -279,7 +279,7 @@ fn seal_share(
     interval: BatchInterval,
     batch: &Batch,
 ) -> ChangeResult<SealedShare> {
-    let share = share::seal(&task.definition, interval, batch.sum.clone()).map_err(StoreError::broken)?;
+    let share = share::seal(&task.definition, interval, batch.sum.clone()).map_err(StoreError::Other)?;
     stored.keep_sealed_share(interval, Some(&share.to_bytes()))?;
     Ok(share)
 }

@@ -6,6 +6,7 @@
 
 use uptack::OsCoins;
 use uptack_dap::{
+    Error,
     protocol::{self, BatchInterval, SealedShare, Sum},
     task::AggregatorTask,
 };
@@ -15,7 +16,9 @@ use uptack_dap::{
 pub(crate) fn seal(task: &AggregatorTask, interval: BatchInterval, mut sum: Sum) -> uptack_dap::Result<SealedShare> {
     let parameters = &task.parameters;
     if let Some(noise) = &parameters.noise {
-        sum.add_noise(&noise.draw_many(parameters.vdaf.length(), &mut OsCoins)?);
+        let draws = noise.draw_many(parameters.vdaf.length(), &mut OsCoins);
+        // Only the source of randomness can fail here.
+        sum.add_noise(&draws.map_err(|error| Error::environment(error.to_string()).because(error))?);
     }
     let collector = &task.collector_hpke_config;
     protocol::seal_sum(collector, task.role, &parameters.task_id, interval, &sum)

@@ -58,13 +58,19 @@ pub(crate) type StoreResult<T> = std::result::Result<T, StoreError>;
 pub(crate) enum StoreError {
     /// The disk, or the configured size, is full.
     Full,
-    /// Anything else.
+    /// The database failed in another way.
     Broken(Box<dyn StdError + Send + Sync>),
+    /// A change failed for a reason that is not the database's.
+    Other(uptack_dap::Error),
 }
 
 impl StoreError {
     pub(crate) fn broken(cause: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         Self::Broken(cause.into())
+    }
+
+    fn other(message: &str) -> Self {
+        Self::Other(uptack_dap::Error::environment(message))
     }
 }
 
@@ -82,6 +88,7 @@ impl From<StoreError> for Error {
         match error {
             StoreError::Full => Self::environment("storage is full"),
             StoreError::Broken(cause) => Self::Storage(cause),
+            StoreError::Other(error) => Self::Dap(error),
         }
     }
 }
@@ -338,7 +345,7 @@ where
         // A panic in one change must not take the others, or the writer, with it.
         let run = std::panic::AssertUnwindSafe(|| change(connection));
         let outcome =
-            std::panic::catch_unwind(run).unwrap_or_else(|_| Err(StoreError::broken("a change panicked").into()));
+            std::panic::catch_unwind(run).unwrap_or_else(|_| Err(StoreError::other("a change panicked").into()));
         let kept = outcome.is_ok();
         self.outcome = Some(outcome);
         kept
@@ -463,7 +470,7 @@ mod tests {
         let (good, refused, panicking) = tokio::join!(store.write(put("whole")), refused, panicking);
         good.unwrap();
         assert!(matches!(refused, Err(ChangeError::Refused(()))));
-        assert!(matches!(panicking, Err(ChangeError::Failed(StoreError::Broken(_)))));
+        assert!(matches!(panicking, Err(ChangeError::Failed(StoreError::Other(_)))));
         assert_eq!(keys(&store), before + 1);
     }
 

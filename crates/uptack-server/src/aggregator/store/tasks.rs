@@ -66,7 +66,7 @@ impl Store {
     /// Makes a new current key and retires the one before.
     pub(crate) async fn replace_key(&self, now: u64) -> ChangeResult<()> {
         self.write(move |connection| {
-            let id = free_key_id(connection)?.ok_or_else(|| StoreError::broken("255 keys are in use"))?;
+            let id = free_key_id(connection)?.ok_or_else(|| StoreError::other("255 keys are in use"))?;
             connection.execute("UPDATE hpke_keys SET retired = ?1 WHERE retired IS NULL", [now as i64])?;
             let keypair = protocol::generate_keypair(id);
             connection.execute(

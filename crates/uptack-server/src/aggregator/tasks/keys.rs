@@ -5,7 +5,7 @@
 //! acknowledged report becomes unreadable; then it is deleted.
 
 use std::collections::HashMap;
-use uptack_dap::protocol::HpkeKeypair;
+use uptack_dap::protocol::{HpkeConfig, HpkeKeypair};
 
 use crate::{
     aggregator::store::Store,
@@ -15,7 +15,7 @@ use crate::{
 /// All keys that open reports.
 #[derive(Clone)]
 pub(crate) struct Keys {
-    current: HpkeKeypair,
+    current: HpkeConfig,
     created: u64,
     by_id: HashMap<u8, HpkeKeypair>,
 }
@@ -41,7 +41,8 @@ impl Keys {
         Self::read(store)?.ok_or_else(|| Error::environment("no key is left"))
     }
 
-    pub(crate) fn current(&self) -> &HpkeKeypair {
+    /// The public half of the current key.
+    pub(crate) fn current(&self) -> &HpkeConfig {
         &self.current
     }
 
@@ -60,7 +61,7 @@ impl Keys {
             let keypair = HpkeKeypair::from_bytes(&key.config, key.private_key)
                 .ok_or_else(|| Error::environment("a stored key is damaged"))?;
             if key.is_current {
-                current = Some((keypair.clone(), key.created));
+                current = Some((keypair.config().clone(), key.created));
             }
             by_id.insert(keypair.id(), keypair);
         }
@@ -75,18 +76,19 @@ mod tests {
 
     #[tokio::test]
     async fn a_replaced_key_still_opens_until_it_is_purged() {
+        let id = |keys: &Keys| u8::from(*keys.current().id());
         let directory = tempfile::tempdir().unwrap();
         let store = Store::open(directory.path(), AggregatorRole::Leader, None).unwrap();
         let first = Keys::load(&store, 100).await.unwrap();
         let again = Keys::load(&store, 150).await.unwrap();
-        assert_eq!(first.current().config(), again.current().config());
+        assert_eq!(first.current(), again.current());
         let second = Keys::rotate(&store, 200).await.unwrap();
-        assert_ne!(first.current().id(), second.current().id());
-        assert!(second.find(first.current().id()).is_some());
+        assert_ne!(id(&first), id(&second));
+        assert!(second.find(id(&first)).is_some());
         let kept = Keys::purge(&store, 200).await.unwrap();
-        assert!(kept.find(first.current().id()).is_some());
+        assert!(kept.find(id(&first)).is_some());
         let purged = Keys::purge(&store, 201).await.unwrap();
-        assert!(purged.find(first.current().id()).is_none());
-        assert_eq!(purged.current().config(), second.current().config());
+        assert!(purged.find(id(&first)).is_none());
+        assert_eq!(purged.current(), second.current());
     }
 }

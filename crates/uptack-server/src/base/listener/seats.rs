@@ -174,7 +174,7 @@ pub struct Share {
 }
 
 impl Shares {
-    /// `all` places, of which one address gets at most `per_origin`.
+    /// `all` places, of which one address gets at most `per_address`.
     pub fn new(all: usize, per_address: usize) -> Arc<Self> {
         Arc::new(Self { all, per_address, taken: Mutex::default() })
     }
