@@ -254,13 +254,7 @@ mod tests {
             ),
             (
                 "owners=500&epsilon=1&minimum_batch=400&honest=0.5&delta=1e-6&trust=owners-and-noise",
-                Wanted {
-                    minimum_batch: Some(400),
-                    honest: half,
-                    delta: 1e-6,
-                    trust: owners_and_noise,
-                    ..usual
-                },
+                Wanted { minimum_batch: Some(400), honest: half, delta: 1e-6, trust: owners_and_noise, ..usual },
             ),
         ] {
             let page = read(&format!("yes=0..50&{query}")).unwrap();
