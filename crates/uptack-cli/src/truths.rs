@@ -436,8 +436,8 @@ mod tests {
             ("a,b\n1,2\nsecret\n", 3, "1 fields, but the header has 2"),
             ("a,b\n\"x\ny\",1\n\nz,2\n", 4, "an empty line"),
             ("a,b\n\"secret", 2, "not closed"),
-            ("a,b\n\"secret\"x,1\n", 2, "behind a closing quotation mark"),
-            ("c,d\n", 1, "no column is called `a`; there are c, d"),
+            ("a,b\n\"secret\"x,1\n", 2, "after a closing quotation mark"),
+            ("c,d\n", 1, "no column is called `a`; the columns are c, d"),
             ("a,a\n", 1, "two columns"),
         ] {
             let fault = values(text, "a", 3).unwrap_err();
