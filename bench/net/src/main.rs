@@ -21,7 +21,9 @@ use uptack_dap::{
     ballot,
     client::{Client, SealedReport},
     collector::Collector,
-    protocol::{self, HpkeKeypair, Measurement, Report, ReportId, ReportMetadata, Role, Time, Vdaf, VdafKind},
+    protocol::{
+        self, HpkeKeypair, Measurement, ReportHeader, SealedInputShare, TaskId, UploadedReport, Vdaf, VdafKind,
+    },
     task::{AggregatorRole, TaskParameters, TaskSet},
 };
 use uptack_server::aggregator::{self, Config};
@@ -179,19 +181,19 @@ struct Bare {
 fn bare(kind: &VdafKind, count: usize) -> Result<Bare, Failure> {
     let vdaf = Vdaf::new(kind)?;
     let keys = [protocol::generate_keypair(1), protocol::generate_keypair(2)];
-    let task: protocol::TaskId = rand::random();
+    let task: TaskId = rand::random();
     let verify_key = [7; 16];
     let mut reports = Vec::new();
     for index in 0..count {
         reports.push(seal_by_hand(&vdaf, &keys, &task, &measurement(kind, index))?);
     }
     let clock = thread_cpu()?;
-    let leaders = open_all(&reports, &keys[0], Role::Leader, &task)?;
+    let leaders = open_all(reports.iter().map(UploadedReport::leader_share), &keys[0], &task)?;
     let leaders_opened = thread_cpu()?;
-    let helpers = open_all(&reports, &keys[1], Role::Helper, &task)?;
+    let helpers = open_all(reports.iter().map(UploadedReport::helper_input_share), &keys[1], &task)?;
     let [mut leader_sum, mut helper_sum] = [vdaf.zero(), vdaf.zero()];
     for ((report, leader), helper) in reports.iter().zip(&leaders).zip(&helpers) {
-        let id = report.metadata().id();
+        let id = &report.header().id;
         let public = report.public_share();
         let (state, first) = vdaf.leader_start(&verify_key, id, public, leader).ok_or("leader")?;
         let (share, second) = vdaf.helper_finish(&verify_key, id, public, helper, &first).ok_or("helper")?;
@@ -210,39 +212,24 @@ fn thread_cpu() -> Result<f64, Failure> {
     Ok(nanoseconds / 1e9)
 }
 
-fn open_all(
-    reports: &[Report],
+fn open_all<'a>(
+    shares: impl Iterator<Item = SealedInputShare<'a>>,
     key: &HpkeKeypair,
-    role: Role,
-    task: &protocol::TaskId,
+    task: &TaskId,
 ) -> Result<Vec<Vec<u8>>, Failure> {
-    reports.iter().map(|report| open(report, key, role, task)).collect()
+    shares.map(|share| share.open(key, task).map_err(|_| "a share does not open".into())).collect()
 }
 
 fn seal_by_hand(
     vdaf: &Vdaf,
     keys: &[HpkeKeypair; 2],
-    task: &protocol::TaskId,
+    task: &TaskId,
     measurement: &Measurement,
-) -> Result<Report, Failure> {
-    let id: ReportId = rand::random();
-    let metadata = ReportMetadata::new(id, Time::from_seconds_since_epoch(0));
-    let (public, [leader, helper]) = vdaf.shard(measurement, &id)?;
-    let seal = |index: usize, role, share| {
-        protocol::seal_input_share(keys[index].config(), role, task, &metadata, &public, share)
-    };
-    let leader = seal(0, Role::Leader, leader)?;
-    let helper = seal(1, Role::Helper, helper)?;
-    Ok(Report::new(metadata, public, leader, helper))
-}
-
-fn open(report: &Report, key: &HpkeKeypair, role: Role, task: &protocol::TaskId) -> Result<Vec<u8>, Failure> {
-    let ciphertext = match role {
-        Role::Leader => report.leader_encrypted_input_share(),
-        _ => report.helper_encrypted_input_share(),
-    };
-    protocol::open_input_share(key, role, task, report.metadata(), report.public_share(), ciphertext)
-        .map_err(|_| "a share does not open".into())
+) -> Result<UploadedReport, Failure> {
+    let header = ReportHeader { id: rand::random(), time: 0 };
+    let keys = keys.each_ref().map(|key| key.config().clone());
+    let sealed = SealedReport::seal(measurement, header, task, vdaf, &keys)?;
+    Ok(UploadedReport::from_bytes(sealed.as_bytes()).ok_or("a report does not decode")?)
 }
 
 fn measurement(kind: &VdafKind, index: usize) -> Measurement {

@@ -94,17 +94,22 @@ impl UploadedReport {
 
     /// The leader's share.
     pub fn leader_share(&self) -> SealedInputShare<'_> {
-        SealedInputShare {
-            receiver: AggregatorRole::Leader,
-            header: self.header(),
-            public_share: self.0.public_share(),
-            sealed: self.0.leader_encrypted_input_share(),
-        }
+        self.share(AggregatorRole::Leader, self.0.leader_encrypted_input_share())
+    }
+
+    /// The helper's share, for benchmarks that open it without an aggregation job.
+    #[doc(hidden)]
+    pub fn helper_input_share(&self) -> SealedInputShare<'_> {
+        self.share(AggregatorRole::Helper, self.0.helper_encrypted_input_share())
     }
 
     /// The share that the leader passes on to the helper.
     pub fn helper_share(&self) -> SealedShare {
         SealedShare(self.0.helper_encrypted_input_share().clone())
+    }
+
+    fn share<'a>(&'a self, receiver: AggregatorRole, sealed: &'a HpkeCiphertext) -> SealedInputShare<'a> {
+        SealedInputShare { receiver, header: self.header(), public_share: self.0.public_share(), sealed }
     }
 }
 
