@@ -8,6 +8,7 @@
 //! is known of it: its probabilities and tails, its exact sampler, its text and its tests. What a new law needs elsewhere is
 //! a privacy claim of its own; the compiler lists those places, because they take the law apart with an irrefutable pattern.
 
+mod chances;
 mod laplace;
 mod scale;
 
