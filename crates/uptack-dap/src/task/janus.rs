@@ -186,6 +186,7 @@ struct Budget {
 impl Strategy {
     /// The budget for which libprio's scale, sensitivity/ε, is that of the noise; the sensitivity is the number of bits.
     fn new(bits: u64, noise: &NoiseLaw) -> Self {
+        let NoiseLaw::Laplace(noise) = noise;
         let (numerator, denominator) = (noise.scale().numerator(), noise.scale().denominator());
         let common = greatest_common_divisor(bits, numerator);
         // Both factors are below 2⁶⁴, so the product fits.
@@ -196,6 +197,7 @@ impl Strategy {
 
 /// Warns the reader of a file not to take the budget for the card's ε.
 fn remark(noise: &NoiseLaw) -> String {
+    let NoiseLaw::Laplace(noise) = noise;
     format!(
         "# Noise of scale {}. The epsilon of the budget only sets the scale: it is not the card's.\n",
         noise.scale()

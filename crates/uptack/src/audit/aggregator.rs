@@ -119,7 +119,7 @@ impl AggregatorAttack<'_> {
 
     /// How many neighbouring sums make up a stretch: enough that each stretch comes up often.
     fn width(&self) -> i64 {
-        (self.noise.scale().to_f64() / 4.0).ceil() as i64
+        (self.noise.width() / 4.0).ceil() as i64
     }
 
     /// How often the sums were in each stretch. Stretches begin between 0 and 1, where the ratio of the two laws changes.
@@ -143,7 +143,7 @@ impl AggregatorAttack<'_> {
         }
     }
 
-    /// Whether the noise drawn has the law stated: single values around 0, and tails at parts and multiples of the scale.
+    /// Whether the noise drawn has the law stated: single values around 0, and tails at parts and multiples of its width.
     fn fit(&self, drawn: &BTreeMap<i64, u64>) -> Fit {
         const VALUES: i64 = 8;
         const TAILS: [f64; 6] = [0.25, 0.5, 1.0, 2.0, 4.0, 8.0];
@@ -153,7 +153,7 @@ impl AggregatorAttack<'_> {
             fitting.test(hits, self.noise.probability(value), || format!("noise of {value}"));
         }
         for part in TAILS {
-            let from = (part * self.noise.scale().to_f64()).ceil() as i64;
+            let from = (part * self.noise.width()).ceil() as i64;
             let stated = self.noise.upper_tail(from);
             fitting.test(hits_within(drawn, from..), stated, || format!("noise of at least {from}"));
             fitting.test(hits_within(drawn, ..=-from), stated, || format!("noise of at most {}", -from));

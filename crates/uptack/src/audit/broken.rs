@@ -230,7 +230,8 @@ fn pack(cells: usize, drawn: &[usize]) -> PackedCells {
 
 fn a_tenth_smaller(noise: &NoiseLaw) -> Result<NoiseLaw> {
     let scale = noise.scale();
-    Scale::new(scale.numerator().saturating_mul(9), scale.denominator().saturating_mul(10)).map(NoiseLaw::laplace)
+    Scale::new(scale.numerator().saturating_mul(9), scale.denominator().saturating_mul(10))
+        .map(|scale| noise.with_scale(scale))
 }
 
 /// For each truth (no, yes) and each cell drawn, the cell whose last answer says the truth plainly and which agrees with

@@ -357,7 +357,9 @@ fn noise_check(stated: Option<&NoiseLaw>, found: Option<&NoiseLaw>) -> Option<Ch
     let words = |noise: Option<&NoiseLaw>| noise.map_or("no noise".to_owned(), |noise| noise.to_string());
     match (stated, found) {
         (None, None) => None,
-        (Some(stated), Some(found)) => Some(Check::equal("channel.noise.scale", stated.scale(), found.scale())),
+        (Some(stated), Some(found)) if stated.with_scale(found.scale()) == *found => {
+            Some(Check::equal("channel.noise.scale", stated.scale(), found.scale()))
+        }
         (stated, found) => Some(Check::equal("channel.noise", words(stated), words(found))),
     }
 }

@@ -23,6 +23,7 @@
 
 use super::chances::{Chances, CoinBytes, decays};
 use super::scale::Scale;
+use super::{ListedLaw, NoiseLaw};
 use crate::coins::Coins;
 use crate::error::{Error, Result};
 
@@ -33,14 +34,16 @@ pub struct DiscreteLaplace {
 }
 
 impl DiscreteLaplace {
-    /// The name of the law in texts.
-    pub(super) const NAME: &str = "laplace";
-    /// Its name in documents.
-    pub(super) const DOCUMENT_NAME: &str = "discrete-laplace";
+    pub(super) const LISTED: ListedLaw =
+        ListedLaw { name: "laplace", document_name: "discrete-laplace", of_scale: NoiseLaw::laplace };
 
     /// The law of this scale.
     pub fn new(scale: Scale) -> Self {
         Self { scale }
+    }
+
+    pub(super) fn listed(&self) -> &'static ListedLaw {
+        &Self::LISTED
     }
 
     /// t.
@@ -66,6 +69,11 @@ impl DiscreteLaplace {
     /// 2a/(1−a)².
     pub fn variance(&self) -> f64 {
         2.0 * self.decay() / self.gap().powi(2)
+    }
+
+    /// t.
+    pub(super) fn width(&self) -> f64 {
+        self.scale.to_f64()
     }
 
     /// P(Z = value).

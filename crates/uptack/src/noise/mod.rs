@@ -5,8 +5,8 @@
 //! privacy claim counts one draw, an error counts both.
 //!
 //! The rest of the library asks a [`NoiseLaw`] and does not know which law it is. Each law has a file here with all that
-//! is known of it: its probabilities and tails, its exact sampler, its text and its tests. What a new law needs elsewhere is
-//! a privacy claim of its own; the compiler lists those places, because they take the law apart with an irrefutable pattern.
+//! is known of it: its probabilities and tails, its exact sampler, its names and its tests. Elsewhere, a new law needs a
+//! privacy claim of its own; the compiler lists those places, because they take the law apart with an irrefutable pattern.
 
 mod chances;
 mod laplace;
@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::certified::root::{bisect_integers, bracket_integers};
 use crate::coins::{Coins, SeededCoins, Unpredictable};
+use crate::display::separated;
 use crate::error::{Error, Result};
 use crate::output::shortened;
 
@@ -50,6 +51,18 @@ macro_rules! for_law {
     };
 }
 
+/// A law as [`LAWS`] lists it.
+struct ListedLaw {
+    /// Its name in texts.
+    name: &'static str,
+    /// Its name in documents.
+    document_name: &'static str,
+    of_scale: fn(Scale) -> NoiseLaw,
+}
+
+/// The laws that can be read.
+static LAWS: [ListedLaw; 1] = [DiscreteLaplace::LISTED];
+
 impl NoiseLaw {
     /// Anything less probable than this is assumed not to happen.
     pub const IMPLAUSIBLE: f64 = 1e-18;
@@ -61,7 +74,16 @@ impl NoiseLaw {
 
     /// Whether a text such as `laplace` names a law.
     pub(crate) fn is_name(text: &str) -> bool {
-        text == DiscreteLaplace::NAME
+        LAWS.iter().any(|law| law.name == text)
+    }
+
+    fn listed(&self) -> &'static ListedLaw {
+        for_law!(self, law => law.listed())
+    }
+
+    /// The law of the same kind with another scale.
+    pub fn with_scale(self, scale: Scale) -> Self {
+        (self.listed().of_scale)(scale)
     }
 
     /// The parameter of the law, in the unit of the sum.
@@ -72,6 +94,11 @@ impl NoiseLaw {
     /// The variance of one draw.
     pub fn variance(&self) -> f64 {
         for_law!(self, law => law.variance())
+    }
+
+    /// How wide the law is, in the unit of the sum. It decides how values are grouped; no privacy claim depends on it.
+    pub(crate) fn width(&self) -> f64 {
+        for_law!(self, law => law.width())
     }
 
     /// P(Z = value), Z being one draw.
@@ -175,27 +202,27 @@ impl FromStr for NoiseLaw {
 
     /// Reads `laplace(scale=2)`, or `laplace(2)`.
     fn from_str(text: &str) -> Result<Self> {
-        let scale = scale_text(text).ok_or_else(|| {
+        let (law, scale) = law_and_scale(text).ok_or_else(|| {
             Error::syntax(format!("`{}` is not a noise law", shortened(text.trim())))
                 .with_hint("noise is written laplace(scale=2)")
         })?;
-        scale.parse().map(Self::laplace).map_err(|error: Error| error.at(DiscreteLaplace::NAME))
+        scale.parse().map(law.of_scale).map_err(|error: Error| error.at(law.name))
     }
 }
 
-/// The text of the scale in `laplace(scale=2)` or `laplace(2)`.
-fn scale_text(text: &str) -> Option<&str> {
+/// The law in `laplace(scale=2)` or `laplace(2)`, and the text of its scale.
+fn law_and_scale(text: &str) -> Option<(&'static ListedLaw, &str)> {
     let (name, rest) = text.trim().split_once('(')?;
-    let argument = rest.strip_suffix(')').filter(|_| NoiseLaw::is_name(name.trim()))?;
+    let (argument, law) = (rest.strip_suffix(')')?, LAWS.iter().find(|law| law.name == name.trim())?);
     match argument.split_once('=') {
-        Some((key, value)) => (key.trim() == "scale").then_some(value),
-        None => Some(argument),
+        Some((key, value)) => (key.trim() == "scale").then_some((law, value)),
+        None => Some((law, argument)),
     }
 }
 
 impl fmt::Display for NoiseLaw {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}(scale={})", DiscreteLaplace::NAME, self.scale())
+        write!(f, "{}(scale={})", self.listed().name, self.scale())
     }
 }
 
@@ -209,7 +236,7 @@ struct StatedLaw {
 
 impl Serialize for NoiseLaw {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let law = DiscreteLaplace::DOCUMENT_NAME.to_owned();
+        let law = self.listed().document_name.to_owned();
         StatedLaw { law, scale: self.scale() }.serialize(serializer)
     }
 }
@@ -217,11 +244,11 @@ impl Serialize for NoiseLaw {
 impl<'de> Deserialize<'de> for NoiseLaw {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let stated = StatedLaw::deserialize(deserializer)?;
-        let known = DiscreteLaplace::DOCUMENT_NAME;
-        if stated.law != known {
-            return Err(serde::de::Error::custom(format!("the law of the noise is not {known}")));
-        }
-        Ok(Self::laplace(stated.scale))
+        let law = LAWS.iter().find(|law| law.document_name == stated.law).ok_or_else(|| {
+            let known = separated(LAWS.iter().map(|law| law.document_name), " or ");
+            serde::de::Error::custom(format!("the law of the noise is not {known}"))
+        })?;
+        Ok((law.of_scale)(stated.scale))
     }
 }
 
@@ -251,6 +278,20 @@ mod tests {
         }
         for json in [r#"{"law":"gauss","scale":"1"}"#, r#"{"law":"discrete-laplace","scale":"0"}"#, r#""laplace""#] {
             assert!(serde_json::from_str::<NoiseLaw>(json).is_err(), "{json}");
+        }
+    }
+
+    #[test]
+    fn every_law_listed_reads_back_with_any_scale() {
+        for law in &LAWS {
+            let noise = (law.of_scale)("2.5".parse().unwrap());
+            assert_eq!(noise.to_string(), format!("{}(scale=2.5)", law.name));
+            assert_eq!(noise.to_string().parse::<NoiseLaw>().unwrap(), noise);
+            let document = serde_json::json!({"law": law.document_name, "scale": "2.5"});
+            assert_eq!(serde_json::to_value(noise).unwrap(), document);
+            assert_eq!(serde_json::from_value::<NoiseLaw>(document).unwrap(), noise);
+            let scale = "1/3".parse().unwrap();
+            assert_eq!(noise.with_scale(scale), (law.of_scale)(scale));
         }
     }
 

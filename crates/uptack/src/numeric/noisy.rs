@@ -92,7 +92,7 @@ impl Blocks {
     /// Lumps the narrower of count and noise.
     fn new(count: &LatticeSum<'_>, noise: &NoiseLaw, far: bool) -> Self {
         let sd = count.variance().sqrt();
-        if noise.scale().to_f64() < sd {
+        if noise.width() < sd {
             return Self::Noise(noise_blocks(noise, (sd / NOISE_BLOCKS).max(1.0) as i64));
         }
         let is_short = count.exact_size() <= MOST_VALUES;
