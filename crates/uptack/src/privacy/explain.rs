@@ -58,8 +58,8 @@ fn conclusion(accuracy: BayesAccuracy, finite: bool) -> String {
     }
     let certain = if finite { "" } else { " Some answers reveal the truth with certainty." };
     format!(
-        "can guess the truth correctly with a probability of at most {}, up from 50 %, or of at most {}, up from 99 %, \
-         depending on what they knew before.{certain}",
+        "can guess the truth correctly with a probability of at most {} if it was 50 % before, and of at most {} if it \
+         was 99 % before.{certain}",
         percent(accuracy.even),
         percent(accuracy.rare)
     )
@@ -108,8 +108,8 @@ fn published(who: &str, claim: &Guarantee, accountant: &Accountant) -> String {
     }
     let accuracy = BayesAccuracy::from_release(accountant, claim);
     format!(
-        "{who} can guess one person's truth correctly with a probability of at most {}, up from 50 %, or of at most {}, up from \
-         99 %, depending on what they knew before. This counts on {} people who randomize their answers.",
+        "{who} can guess one person's truth correctly with a probability of at most {} if it was 50 % before, and of at most {} \
+         if it was 99 % before. This counts on {} people who randomize their answers.",
         percent(accuracy.even),
         percent(accuracy.rare),
         claim.owners()
@@ -322,7 +322,8 @@ mod tests {
         }
         // Told plainly, the bit plus noise: right with probability 1/(1 + a).
         let text = words("randomized-response(t=1) + laplace(scale=1)", 5000);
-        let right = format!("with a probability of at most {}, up from 50 %", percent(1.0 / (1.0 + (-1_f64).exp())));
+        let right =
+            format!("with a probability of at most {} if it was 50 % before", percent(1.0 / (1.0 + (-1_f64).exp())));
         assert!(text.contains(&right) && text.contains("That is ε = 1 with δ = 0"), "{right}: {text}");
         assert!(text.contains("Some answers reveal the truth with certainty."), "{text}");
     }
@@ -333,7 +334,10 @@ mod tests {
         assert_eq!(percent(0.8), "80 %");
         for t in ["0.55", "0.57", "0.7", "0.9"] {
             let text = words(&format!("randomized-response(t={t})"), 50);
-            assert!(text.contains(&format!("at most {} %, up from 50 %", &(t.to_owned() + "0")[2..4])), "{text}");
+            assert!(
+                text.contains(&format!("at most {} % if it was 50 % before", &(t.to_owned() + "0")[2..4])),
+                "{text}"
+            );
         }
         // As every other place prints it.
         let text = words("randomized-response(t=0.8)", 5000);
