@@ -6,10 +6,10 @@
 pub(crate) mod binomial;
 pub(crate) mod binomial_sum;
 mod circle;
-pub(crate) mod draws;
 pub(crate) mod exponential;
 pub(crate) mod fourier;
 pub(crate) mod root;
 pub(crate) mod rounding;
+pub(crate) mod score_group;
 pub(crate) mod score_sum;
 mod spectrum;

@@ -6,16 +6,16 @@
 use std::f64::consts::E;
 
 use super::circle::{FallingTerms, Roots};
-use super::draws::Draws;
 use super::root::half_octaves;
 use super::root::newton;
 use super::rounding::ROUNDOFF;
+use super::score_group::ScoreGroup;
 use super::spectrum::{self, VANISHING};
 
 /// The sum of the scores of several groups of owners.
 #[derive(Clone, Debug)]
 pub(crate) struct ScoreSum {
-    pub(crate) groups: Vec<Draws>,
+    pub(crate) groups: Vec<ScoreGroup>,
 }
 
 /// Sums that the transform represents, and how little of the tilted law lies outside on either side, as a logarithm.
@@ -86,13 +86,13 @@ impl ScoreSum {
     }
 
     /// The sum over all owners of a value of their group.
-    fn sum_over_owners(&self, value: impl Fn(&Draws) -> f64) -> f64 {
+    fn sum_over_owners(&self, value: impl Fn(&ScoreGroup) -> f64) -> f64 {
         self.groups.iter().map(|group| group.owners as f64 * value(group)).sum()
     }
 
     /// Mean and variance of the tilted sum.
     pub(crate) fn moments(&self, tilt: f64) -> (f64, f64) {
-        let add = |(mean, variance): (f64, f64), group: &Draws| {
+        let add = |(mean, variance): (f64, f64), group: &ScoreGroup| {
             let (own_mean, own_variance) = group.moments(tilt);
             (mean + group.owners as f64 * own_mean, variance + group.owners as f64 * own_variance)
         };
@@ -101,11 +101,11 @@ impl ScoreSum {
 
     /// The smallest and the largest possible sum.
     pub(crate) fn extremes(&self) -> (i64, i64) {
-        (self.extreme(Draws::lowest), self.extreme(Draws::highest))
+        (self.extreme(ScoreGroup::lowest), self.extreme(ScoreGroup::highest))
     }
 
     /// The sum if every owner has this score of its group.
-    fn extreme(&self, score: fn(&Draws) -> i64) -> i64 {
+    fn extreme(&self, score: fn(&ScoreGroup) -> i64) -> i64 {
         let sums = self.groups.iter().map(|group| score(group).saturating_mul(group.owners as i64));
         sums.fold(0, i64::saturating_add)
     }
@@ -115,7 +115,7 @@ impl ScoreSum {
         if self.moments(0.0).0 >= wanted {
             return 0.0;
         }
-        let reach = self.groups.iter().map(Draws::reach).max().unwrap_or(1).max(1) as f64;
+        let reach = self.groups.iter().map(ScoreGroup::reach).max().unwrap_or(1).max(1) as f64;
         let (mut low, mut high) = (0.0, 1.0 / reach);
         while self.moments(high).0 < wanted {
             (low, high) = (high, 2.0 * high);
@@ -212,7 +212,7 @@ impl ScoreSum {
 
     /// The mean without a tilt, from above, by one addition after another: relative errors do not grow if no score is negative.
     fn mean_of_nonnegative(&self) -> f64 {
-        let mean = self.sum_over_owners(Draws::plain_mean);
+        let mean = self.sum_over_owners(ScoreGroup::plain_mean);
         mean.max(0.0) * (1.0 + 1e-12 + self.relative_error(0.0))
     }
 
@@ -308,7 +308,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::certified::draws::Atom;
+    use crate::certified::score_group::Atom;
 
     /// Of three owners with scores −1, 0 and 2, by enumeration; under any tilt the bound is one, and close.
     #[test]
@@ -318,7 +318,7 @@ mod tests {
         let triples = pairs.flat_map(|a| law.iter().map(move |b| (a.0 + b.0, a.1 * b.1)));
         let exact: f64 = triples.map(|(sum, mass)| f64::from(sum.max(0)) * mass).sum();
         let atoms = law.iter().map(|(score, mass)| (i64::from(*score), *mass)).collect();
-        let sum = ScoreSum { groups: vec![Draws { owners: 3, atoms }] };
+        let sum = ScoreSum { groups: vec![ScoreGroup { owners: 3, atoms }] };
         for tilt in [0.0, 1e-3, 0.1, sum.tilt_for(0.0), 1.0, 3.0] {
             let (bound, _) = sum.positive_part(tilt, -60.0);
             assert!(bound >= exact && bound < exact * (1.0 + 1e-6), "{tilt}: {bound} for {exact}");
@@ -348,7 +348,7 @@ mod tests {
     fn the_positive_part_holds_on_a_circle_shorter_than_the_window() {
         let atoms = vec![(-1, 0.75), (2, 0.25)];
         let exact = by_convolution(1000, &atoms);
-        let sum = ScoreSum { groups: vec![Draws { owners: 1000, atoms }] };
+        let sum = ScoreSum { groups: vec![ScoreGroup { owners: 1000, atoms }] };
         let (tilt, log_cut) = (sum.tilt_for(0.0), -40.0);
         let (window, further) = (sum.window(tilt, log_cut), sum.further_tilts(tilt, log_cut));
         let circle = PositiveSums::new(&further, tilt, &window, largest_term(tilt, 2000));
@@ -371,7 +371,7 @@ mod tests {
             let total: f64 = scores.values().sum();
             let atoms: Vec<Atom> = scores.iter().map(|(score, weight)| (*score, weight / total)).collect();
             let exact = by_convolution(owners, &atoms);
-            let sum = ScoreSum { groups: vec![Draws { owners, atoms }] };
+            let sum = ScoreSum { groups: vec![ScoreGroup { owners, atoms }] };
             let meant = sum.tilt_for(0.0);
             for tilt in [meant, meant * steepness, steepness] {
                 let (bound, _) = sum.positive_part(tilt, log_cut);
@@ -386,7 +386,7 @@ mod tests {
     #[test]
     fn the_mean_of_scores_that_are_not_negative_is_exact() {
         let atoms = vec![(1_000_000_000, 1e-15), (1, 1.0 - 1e-15)];
-        let (bound, _) = ScoreSum { groups: vec![Draws { owners: 1, atoms }] }.positive_part(0.0, -60.0);
+        let (bound, _) = ScoreSum { groups: vec![ScoreGroup { owners: 1, atoms }] }.positive_part(0.0, -60.0);
         assert!((1.000_001 - 1e-12..1.000_001 + 1e-11).contains(&bound), "{bound}");
     }
 }

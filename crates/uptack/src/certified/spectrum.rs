@@ -7,10 +7,10 @@
 use std::f64::consts::PI;
 
 use super::circle::Roots;
-use super::draws::{Atom, Draws};
 use super::fourier::{Complex, Fourier};
 use super::root::bisect_integers;
 use super::rounding::ROUNDOFF;
+use super::score_group::{Atom, ScoreGroup};
 
 /// Spectral values below e^(−this) are left out and counted as error. That is far below the rounding errors of those that are
 /// used: to leave out less would cost nodes and make no bound sharper.
@@ -26,7 +26,12 @@ pub(super) struct Scanned {
 
 /// Calls `each` with the nodes of half the circle (the other half is its mirror image) at which the spectrum does not vanish,
 /// from the first on: the node, the value there, and its error times the number of nodes it stands for.
-pub(super) fn scan(groups: &[Draws], tilt: f64, roots: &Roots, mut each: impl FnMut(usize, Complex, f64)) -> Scanned {
+pub(super) fn scan(
+    groups: &[ScoreGroup],
+    tilt: f64,
+    roots: &Roots,
+    mut each: impl FnMut(usize, Complex, f64),
+) -> Scanned {
     let parts: Vec<TiltedGroup> = groups.iter().map(|group| TiltedGroup::new(group, tilt, roots.length)).collect();
     let (last, mut left_out) = last_node(&parts, roots);
     let stride = Stride::new(&parts, roots.length);
@@ -48,7 +53,7 @@ pub(super) fn scan(groups: &[Draws], tilt: f64, roots: &Roots, mut each: impl Fn
 }
 
 /// The tilted law at all places of the circle, and how far each value may be off.
-pub(super) fn law(groups: &[Draws], tilt: f64, length: usize) -> (Vec<f64>, f64) {
+pub(super) fn law(groups: &[ScoreGroup], tilt: f64, length: usize) -> (Vec<f64>, f64) {
     let roots = Roots::of(length);
     let mut spectrum = FirstNodes::default();
     let scanned = scan(groups, tilt, &roots, |node, value, error| spectrum.push(node, value, error));
@@ -260,7 +265,7 @@ struct TiltedGroup {
 }
 
 impl TiltedGroup {
-    fn new(group: &Draws, tilt: f64, length: usize) -> Self {
+    fn new(group: &ScoreGroup, tilt: f64, length: usize) -> Self {
         let normalizer = group.log_normalizer(tilt);
         let atoms = group.tilted(tilt, normalizer);
         let exponent = tilt.abs() * group.reach() as f64 + normalizer.abs();
@@ -308,7 +313,7 @@ mod tests {
     #[test]
     fn skipped_nodes_vanish() {
         let atoms = vec![(0, 1.0 - 4e-5), (1600, 1e-5), (1601, 1.5e-5), (-900, 1.5e-5)];
-        let groups = [Draws { owners: 100_000_000, atoms }];
+        let groups = [ScoreGroup { owners: 100_000_000, atoms }];
         let length = 1 << 20;
         let roots = Roots::of(length);
         let mut is_used = vec![false; length / 2 + 1];

@@ -16,8 +16,8 @@ use scores::{
     DEEPEST_WINDOW, OnLattice, OrientedClass, OrientedCrowd, Precision, RealLaw, VERY_MANY, lattice_sum, law_on,
 };
 
-use crate::certified::draws::Draws;
 use crate::certified::rounding::ROUNDOFF;
+use crate::certified::score_group::ScoreGroup;
 use crate::certified::score_sum::{ScoreSum, SumSupport, TiltedLaw};
 use crate::privacy::likelihood::{Crowd, DirectionBounds, Likelihood, PerTruth, WeightedClass};
 use crate::privacy::work::WorkBudget;
@@ -309,7 +309,8 @@ impl Evidence {
     fn rounded_sum(&self, spacing: f64) -> ScoreSum {
         let rounded = |&(value, mass): &(f64, f64)| ((value / spacing).round() as i64, mass);
         let present = self.groups.iter().filter(|(owners, _)| *owners > 0);
-        let draws = present.map(|(owners, law)| Draws { owners: *owners, atoms: law.0.iter().map(rounded).collect() });
+        let draws =
+            present.map(|(owners, law)| ScoreGroup { owners: *owners, atoms: law.0.iter().map(rounded).collect() });
         ScoreSum { groups: draws.collect() }
     }
 }

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 
 use super::scores::{DEEPEST_WINDOW, RealLaw, law_on};
 use super::scores::{OrientedCrowd, commoner};
-use crate::certified::draws::Draws;
+use crate::certified::score_group::ScoreGroup;
 use crate::certified::score_sum::{ScoreSum, TiltedLaw};
 use crate::privacy::likelihood::{Crowd, Direction, Likelihood, PerDirection, weighted};
 use crate::privacy::work::WorkBudget;
@@ -75,7 +75,7 @@ fn others_sum(classes: &[ScoredClass], crowd: Crowd) -> ScoreSum {
         atoms.filter(|(_, mass)| *mass > 0.0).collect()
     };
     let present = [Truth::Yes, Truth::No].into_iter().filter(|truth| crowd[*truth] > 0);
-    ScoreSum { groups: present.map(|truth| Draws { owners: crowd[truth], atoms: atoms(truth) }).collect() }
+    ScoreSum { groups: present.map(|truth| ScoreGroup { owners: crowd[truth], atoms: atoms(truth) }).collect() }
 }
 
 /// The law of the sum of all scores, the target's included.

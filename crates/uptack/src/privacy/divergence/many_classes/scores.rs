@@ -1,9 +1,9 @@
 //! A crowd as the commoner truth sees it, and sums of scores on a lattice (`docs/accounting.md`, "Any number of classes" and
 //! "Sums of scores").
 
-use crate::certified::draws::{Atom, Draws, tilted_moments};
 use crate::certified::root::newton;
 use crate::certified::rounding::ROUNDOFF;
+use crate::certified::score_group::{Atom, ScoreGroup, tilted_moments};
 use crate::certified::score_sum::{LONGEST, ScoreSum, SumSupport, TiltedLaw};
 use crate::privacy::likelihood::{Crowd, Weight, WeightedClass};
 use crate::privacy::work::WorkBudget;
@@ -70,7 +70,7 @@ pub(super) fn lattice_sum(law: &RealLaw, owners: u64, wanted: f64, fineness: Fin
     let largest = law.values().map(f64::abs).fold(0.0, f64::max);
     let mut spacing = wanted.max(largest * 1e-9);
     loop {
-        let sum = ScoreSum { groups: vec![Draws { owners, atoms: law.on_lattice(spacing) }] };
+        let sum = ScoreSum { groups: vec![ScoreGroup { owners, atoms: law.on_lattice(spacing) }] };
         let tilt = sum.tilt_for(0.0);
         let window = sum.window(tilt, log_cut.max(DEEPEST_WINDOW));
         let excess = window.span() as f64 / fineness.most_cells(owners);

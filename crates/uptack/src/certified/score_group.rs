@@ -5,12 +5,12 @@ pub(crate) type Atom = (i64, f64);
 
 /// Owners who draw their scores independently from one law.
 #[derive(Clone, Debug)]
-pub(crate) struct Draws {
+pub(crate) struct ScoreGroup {
     pub(crate) owners: u64,
     pub(crate) atoms: Vec<Atom>,
 }
 
-impl Draws {
+impl ScoreGroup {
     /// ln E\[e^(tilt·score)\].
     pub(super) fn log_normalizer(&self, tilt: f64) -> f64 {
         let peak = self.law().map(|(score, _)| tilt * score).fold(f64::NEG_INFINITY, f64::max);
