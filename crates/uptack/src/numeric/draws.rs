@@ -1,6 +1,10 @@
 //! Independent draws of one law on whole numbers, plain and under an exponential tilt.
+//!
+//! A [`ScoreGroup`](crate::certified::score_group::ScoreGroup) is the same for privacy claims, which add up a bound on every
+//! rounding. Here cumulants are relative to the likeliest value instead, because saddle points multiply them by the count.
 
-use super::fourier::Sines;
+use std::f64::consts::PI;
+use std::sync::OnceLock;
 
 /// Independent draws of one law on whole numbers.
 #[derive(Clone, Copy, Debug)]
@@ -122,5 +126,32 @@ impl Tilted<'_> {
     #[inline]
     pub(super) fn angle(&self, (re, im): (f64, f64)) -> f64 {
         self.count as f64 * im.atan2(1.0 + re)
+    }
+}
+
+/// The sines of all multiples of π/size, twice around: with whole multiples as indices, no angle is ever rounded.
+pub(super) struct Sines {
+    size: usize,
+    sines: Vec<f64>,
+}
+
+/// There is a table for each of the sizes 2⁰, 2¹, …: this many.
+const SIZES: usize = 24;
+
+impl Sines {
+    /// The table for a size that is a power of two; computed once.
+    pub(super) fn of(size: usize) -> &'static Self {
+        static TABLES: [OnceLock<Sines>; SIZES] = [const { OnceLock::new() }; SIZES];
+        debug_assert!(size.is_power_of_two());
+        TABLES[size.trailing_zeros() as usize].get_or_init(|| {
+            let sine = |index: usize| (PI * index as f64 / size as f64).sin();
+            Self { size, sines: (0..2 * size).map(sine).collect() }
+        })
+    }
+
+    /// sin(π·multiple/size).
+    pub(super) fn sine(&self, multiple: i64) -> f64 {
+        // A power of two: the remainder is a mask, also of negative numbers.
+        self.sines[multiple as usize & (2 * self.size - 1)]
     }
 }

@@ -2,9 +2,9 @@
 
 use std::f64::consts::PI;
 
-use super::draws::{Cumulants, Draws, Tilted};
-use super::fourier::{self, Sines};
+use super::draws::{Cumulants, Draws, Sines, Tilted};
 use super::normal;
+use crate::certified::fourier::{Complex, Fourier};
 use crate::certified::root::newton_step;
 use crate::noise::NoiseLaw;
 
@@ -164,10 +164,10 @@ impl LatticeSum<'_> {
     /// The masses of `first..=last`, transformed under a tilt and tilted back.
     fn masses(&self, first: i128, last: i128, tilt: f64) -> Vec<f64> {
         let length = (last - first + 1) as usize;
-        let (mut masses, mut imaginary) = Spectrum::new(self, first, length.next_power_of_two(), tilt).whole();
-        fourier::transform(&mut masses, &mut imaginary);
-        masses.truncate(length);
-        masses.iter_mut().for_each(|mass| *mass = mass.max(0.0));
+        let size = length.next_power_of_two().max(2);
+        let mut values = Spectrum::new(self, first, size, tilt).whole();
+        Fourier::of(size).forward(&mut values);
+        let mut masses: Vec<f64> = values[..length].iter().map(|value| value.real.max(0.0)).collect();
         if tilt != 0.0 {
             self.undo_tilt(first, &mut masses, tilt);
         }
@@ -276,29 +276,28 @@ impl<'a> Spectrum<'a> {
         Self { groups, size, shift: (first - start).rem_euclid(size as i128) as f64, sines: Sines::of(size) }
     }
 
-    /// The real and the imaginary parts at all angles; the second half mirrors the first.
-    fn whole(&self) -> (Vec<f64>, Vec<f64>) {
+    /// The values at all angles; the second half mirrors the first.
+    fn whole(&self) -> Vec<Complex> {
         let size = self.size;
-        let (mut real, mut imaginary) = (vec![0.0; size], vec![0.0; size]);
+        let mut values = vec![Complex::ZERO; size];
         for index in 0..=size / 2 {
-            let Some((re, im)) = self.at(index) else { continue };
-            (real[index], imaginary[index]) = (re, im);
+            let Some(value) = self.at(index) else { continue };
+            values[index] = value;
             if index > 0 && index < size / 2 {
-                (real[size - index], imaginary[size - index]) = (re, -im);
+                values[size - index] = value.conjugate();
             }
         }
-        (real, imaginary)
+        values
     }
 
     /// The value at one angle; none if it is negligible.
     #[inline]
-    fn at(&self, index: usize) -> Option<(f64, f64)> {
+    fn at(&self, index: usize) -> Option<Complex> {
         let single = self.groups.each_ref().map(|group| group.characteristic(self.sines, index as i64));
         let log_size = self.groups[0].log_size(single[0]) + self.groups[1].log_size(single[1]);
         (log_size > -NEGLIGIBLE).then(|| {
-            let (sine, cosine) = self.angle(index, single).sin_cos();
-            let magnitude = log_size.exp() / self.size as f64;
-            (magnitude * cosine, magnitude * sine)
+            let (imaginary, real) = self.angle(index, single).sin_cos();
+            Complex { real, imaginary }.scaled(log_size.exp() / self.size as f64)
         })
     }
 

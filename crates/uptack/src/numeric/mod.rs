@@ -3,7 +3,6 @@
 
 pub(crate) mod binomial_draw;
 pub(crate) mod draws;
-mod fourier;
 pub(crate) mod lattice_sum;
 pub(crate) mod noisy;
 pub(crate) mod normal;
