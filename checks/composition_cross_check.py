@@ -48,7 +48,7 @@ def distribution(query, interval):
     if name == "approximate":
         parameters = common.DifferentialPrivacyParameters(query["epsilon"], query["delta"])
         return pld.from_privacy_parameters(parameters, interval)
-    raise SystemExit(f"unknown query {name!r}; known are {sorted(KNOWN)}")
+    raise SystemExit(f"unknown query {name!r}; known names: {sorted(KNOWN)}")
 
 
 def accountant_epsilon(queries, delta):

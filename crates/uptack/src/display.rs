@@ -1,8 +1,8 @@
-//! Numbers for people: the one place where a number loses digits.
+//! Rounding of numbers that people read. Nothing else rounds for display.
 //!
 //! A claim of privacy is rounded up, a lower end down, an interval outwards, and everything else to the nearest, so that
-//! what is printed is never better than what was computed. Rounding works on the digits of the shortest decimal that
-//! reads back as the number, which is what JSON and cards state; no arithmetic on floats takes part.
+//! a printed number never promises more than the computed one. Rounding works on the digits of the shortest decimal that
+//! reads back as the number, as it stands in JSON and on cards; it does no floating-point arithmetic.
 //!
 //! ```
 //! use uptack::display;

@@ -295,7 +295,7 @@ mod tests {
         "randomized-response(t=0.999) + laplace(scale=0.99)",
     ];
 
-    /// With noise the error is what is predicted and intervals hold the truth as promised, from nobody to half of the crowd.
+    /// With noise the error is as predicted and intervals contain the truth as often as stated, from nobody to half of the crowd.
     /// 20 000 trials: the rmse is off by 2 % with a probability below 1e-3 (its relative deviation is at most 0.7 %), and
     /// the coverage by 0.6 points with one below 1e-4; the seed is fixed.
     #[test]

@@ -1,7 +1,7 @@
 //! The adversary whom one honest aggregator faces, and the noise that this aggregator draws.
 //!
-//! It knows everybody else's bit and the other aggregator's noise. All that is unknown to it in what is published is the
-//! target's bit and one draw of noise, and it sees their sum.
+//! It knows everybody else's bit and the other aggregator's noise. Of the published sum it does not know the target's bit
+//! and one draw of noise, and it sees the sum of these two.
 
 use std::collections::BTreeMap;
 use std::iter::zip;

@@ -1,4 +1,4 @@
-//! Any randomizer, attacked: all that is known of it is what it says to a truth.
+//! An attack on any randomizer, as a black box: nothing is known of it but its outputs for each truth.
 //!
 //! Outputs are byte strings. The adversary looks at the whole output, at its length alone, and, if outputs are numbers of many
 //! values, at their size. What it looks for is chosen on the first half of the outputs and tested on the second, so every bound

@@ -220,7 +220,7 @@ pub struct ClaimedEpsilons {
     pub answers: Vec<Option<f64>>,
     /// For the whole cell.
     pub linked: Option<f64>,
-    /// For what is published if one aggregator is honest and nobody else; none without noise.
+    /// For the published sums if one aggregator is honest and nobody else; none without noise.
     pub one_aggregator: Option<f64>,
     /// For all that is published, at `delta`; with noise, if one aggregator and the other owners are honest.
     pub release: Option<f64>,
@@ -255,7 +255,7 @@ impl ClaimedEpsilons {
 }
 
 impl Audit {
-    /// Audits the real sampler of a channel against what is claimed of it.
+    /// Audits the real sampler of a channel against the claims made for it.
     pub fn run(&self, channel: &Channel, claims: &ClaimedEpsilons) -> Result<Report> {
         self.run_with(channel, claims, &Progress::default())
     }
@@ -265,7 +265,7 @@ impl Audit {
         self.run_subject(&Sampler::new(channel), channel, claims, progress)
     }
 
-    /// Audits a sampler that is broken on purpose against what is claimed of the sound one.
+    /// Audits a sampler that is broken on purpose against the claims made for the sound one.
     #[cfg(debug_assertions)]
     #[doc(hidden)]
     pub fn run_broken(&self, channel: &Channel, claims: &ClaimedEpsilons, control: BrokenControl) -> Result<Report> {

@@ -20,7 +20,7 @@ fn of_family(text: &str, samples: u64) -> Report {
     audit(samples).run(&channel, &claims).unwrap()
 }
 
-/// α = 1e-3 for each mechanism; the seed is fixed. Besides, what is proved is not far below what is claimed: an auditor
+/// α = 1e-3 for each mechanism; the seed is fixed. The proven bounds are also not far below the claims: an auditor
 /// who sees nothing would be consistent too. The linked ε is proved to within a tenth.
 #[test]
 fn the_family_is_consistent_with_ten_million_samples_each() {

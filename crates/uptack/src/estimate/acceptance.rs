@@ -99,7 +99,7 @@ impl Estimator {
         Ok(Acceptance { test })
     }
 
-    /// The smaller tail falls away from its greatest on either side, and p with it: what is accepted is a range.
+    /// The smaller tail decreases on either side of its maximum, and p with it: the accepted statistics form a range.
     fn accepted_range(&self, owners: u64, yes: u64, confidence: Confidence, rule: Rule) -> AcceptedRange {
         let zone = self.zone_of(owners, yes);
         let hypothesis = zone.hypothesis(yes, confidence.miss());

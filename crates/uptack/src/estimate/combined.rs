@@ -82,7 +82,7 @@ pub struct BinEstimate {
 impl Estimator {
     /// An estimator for this channel. A channel whose tallies do not depend on the truth is refused.
     ///
-    /// With noise, what is observed is a published sum, and the estimate is (sum − owners·q)/(p − q).
+    /// With noise, the observation is a published sum, and the estimate is (sum − owners·q)/(p − q).
     ///
     /// ```
     /// use uptack::{Mechanism, estimate::Estimator};
@@ -155,7 +155,7 @@ impl Estimator {
         self.reader.read_cells(cells)
     }
 
-    /// The estimate from what was observed.
+    /// The estimate from an observation.
     pub fn estimate_observed(&self, observation: &Observation) -> Estimate {
         let owners = observation.owners as f64;
         let (estimate, variance) = self.solve(observation);
@@ -299,7 +299,7 @@ impl Estimator {
 
     /// The weights for the covariance at `yes` of `owners`.
     fn weights(&self, owners: f64, yes: f64) -> Weights {
-        // With noise there is one count alone, so that what is added is its variance.
+        // With noise there is only one count, and the noise adds to its variance.
         self.system.weights(yes, owners - yes, self.noise_variance)
     }
 

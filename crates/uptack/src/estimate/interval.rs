@@ -63,10 +63,10 @@ pub enum IntervalKind {
     /// `MidP` for every number of yes-owners under which that misses at most α + min(α/10, 0.005) of the time, and
     /// `Exact` for the others. So it misses at most that often, and about α of the time where outcomes are many.
     Auto,
-    /// All numbers of yes-owners under which what was counted, or anything as unacceptable, has a probability above α. It
+    /// All numbers of yes-owners under which the observed outcome, or any as unacceptable, has a probability above α. It
     /// never misses more often than it says.
     Exact,
-    /// As `Exact`, but what was counted weighs half: as close to the stated confidence as outcomes allow, on either side.
+    /// As `Exact`, but the observed outcome counts half: as close to the stated confidence as outcomes allow, on either side.
     MidP,
     /// All numbers of yes-owners whose standardized residual is within the normal quantile.
     Score,
@@ -249,7 +249,7 @@ impl<'a> Search<'a> {
 ///
 /// As long as the same tail is the smaller one and the opposite tail ends at the same value, p is one less the probability of what
 /// lies between two fixed values, which first rises and then falls with the hypothesis: so p has no peak inside such a stretch, and
-/// what is accepted of it reaches one of its ends. The stretches are walked one after the other; there are rarely more than three.
+/// the accepted part of it reaches one of its ends. The stretches are walked one after the other; there are rarely more than three.
 fn first_accepted(
     from: u64,
     to: u64,

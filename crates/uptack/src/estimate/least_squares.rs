@@ -86,7 +86,7 @@ fn independent(channel: &Channel, statistics: &[Statistic]) -> Vec<usize> {
     kept
 }
 
-/// The statistics in the order in which they are kept if possible: the likeliest one last, so that what is kept is small and well
+/// The statistics in the order in which they are kept if possible: the likeliest one last, so that the kept ones are small and well
 /// conditioned.
 fn by_likelihood(statistics: &[Statistic]) -> Vec<usize> {
     let mut order = Vec::from_iter(0..statistics.len());

@@ -81,7 +81,7 @@ pub(super) fn unknown(what: &str, name: &str, known: &[&str]) -> Error {
     let near = nearest.filter(|candidate| distance(name, candidate) * 2 < candidate.len());
     Error::syntax(format!("unknown {what} `{}`", shortened(name))).with_hint(match near {
         Some(candidate) => format!("did you mean `{candidate}`?"),
-        None => format!("known are {}", known.join(", ")),
+        None => format!("known names: {}", known.join(", ")),
     })
 }
 
@@ -116,9 +116,9 @@ mod tests {
         for (text, message, hint) in [
             ("nothing", "`nothing` is not a mechanism", "a mechanism is written"),
             ("blendet(f=1)", "unknown mechanism `blendet`", "did you mean `blended`?"),
-            ("zzz(f=1)", "unknown mechanism `zzz`", "known are randomized-response"),
+            ("zzz(f=1)", "unknown mechanism `zzz`", "known names: randomized-response"),
             ("normal-form(f=0.5)", "normal-form: r is missing", "it takes f, r"),
-            ("normal-form(f=0.5,q=0.1)", "normal-form: unknown key `q`", "known are f, r"),
+            ("normal-form(f=0.5,q=0.1)", "normal-form: unknown key `q`", "known names: f, r"),
             ("normal-form(f=0.5,r=1,f=0.5)", "normal-form: f is given twice", "it takes f, r"),
             ("normal-form(0.5,0.1,0.2)", "normal-form: `0.2` is one value too many", "it takes f, r"),
             ("normal-form(f=1.5,r=0.1)", "normal-form: f: 1.5 is not between 0 and 1", "a probability"),

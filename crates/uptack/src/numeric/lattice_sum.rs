@@ -1,4 +1,4 @@
-//! Sums of many independent whole numbers: what any weighted count of answers is.
+//! Sums of many independent whole numbers. Every weighted count of answers is such a sum.
 
 use std::f64::consts::PI;
 
@@ -66,7 +66,7 @@ pub(crate) struct ExactLaw {
     at_most: Vec<f64>,
 }
 
-/// e^−42 is below 1e-18: what is left out of an exact law on either side.
+/// An exact law leaves out less than e^−42 on either side, which is below 1e-18.
 const NEGLIGIBLE: f64 = 42.0;
 /// The same where tails are far.
 const FAR_NEGLIGIBLE: f64 = 120.0;

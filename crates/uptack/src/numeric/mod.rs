@@ -1,5 +1,5 @@
-//! Laws of what is counted, for estimates and simulation. Their errors are measured by tests and covered by margins; what a
-//! privacy claim rests on is in [`certified`](crate::certified).
+//! Laws of counts, for estimates and simulation. Their errors are measured by tests and covered by margins; privacy claims
+//! rest on [`certified`](crate::certified) instead.
 
 pub(crate) mod binomial_draw;
 pub(crate) mod draws;

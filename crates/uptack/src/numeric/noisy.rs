@@ -177,7 +177,7 @@ mod tests {
         }
     }
 
-    /// Lumps agree with what is written out, at the tails that intervals need and beyond.
+    /// Lumped laws agree with those written out, at the tails that intervals need and beyond.
     #[test]
     fn lumping_errs_less_than_its_margin() {
         let cases: [(LatticeSum<'_>, &str); 5] = [
