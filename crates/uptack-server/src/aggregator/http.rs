@@ -7,7 +7,7 @@ use axum::{
     http::{HeaderMap, HeaderValue, Method, StatusCode, header, request::Parts},
     middleware::{self, Next},
     response::{IntoResponse, Response},
-    routing::{MethodRouter, get, post, put},
+    routing::{MethodFilter, MethodRouter, get, on},
 };
 use serde_json::json;
 use std::{convert::Infallible, str::FromStr, sync::Arc};
@@ -45,7 +45,7 @@ pub(crate) fn routes(shared: Arc<AggregatorState>) -> Router {
         AggregatorRole::Leader => leader_routes(&pages),
         AggregatorRole::Helper => helper_routes(),
     };
-    routes = routes.route(Endpoint::FETCH_KEYS.path, open_to(&pages, get(hpke_config)));
+    routes = routes.route(Endpoint::FETCH_KEYS.path, open_to(&pages, on(filter(Endpoint::FETCH_KEYS), hpke_config)));
     if shared.config.admin_token.is_some() {
         routes = routes.route("/uptack/tasks/{task}", get(count_reports).put(add_task).delete(remove_task));
     }
@@ -57,18 +57,31 @@ pub(crate) fn routes(shared: Arc<AggregatorState>) -> Router {
 }
 
 fn leader_routes(pages: &WebPages) -> Router<Arc<AggregatorState>> {
-    let reports = put(upload).options(async || web_pages::preflight(&Method::PUT));
-    let collections = put(create_collection).post(poll_collection).delete(delete_collection);
+    let reports =
+        on(filter(Endpoint::UPLOAD), upload).options(async || web_pages::preflight(&method(Endpoint::UPLOAD)));
+    let collections = on(filter(Endpoint::START_COLLECTION), create_collection)
+        .on(filter(Endpoint::POLL_COLLECTION), poll_collection)
+        .on(filter(Endpoint::DELETE_COLLECTION), delete_collection);
     Router::new()
         .route(Endpoint::UPLOAD.path, open_to(pages, reports))
         .route(Endpoint::START_COLLECTION.path, collections)
 }
 
 fn helper_routes() -> Router<Arc<AggregatorState>> {
-    let jobs = put(initialize_job).post(continue_job).delete(delete_job);
+    let jobs = on(filter(Endpoint::START_AGGREGATION), initialize_job)
+        .on(filter(Endpoint::CONTINUE_AGGREGATION), continue_job)
+        .on(filter(Endpoint::DELETE_AGGREGATION), delete_job);
     Router::new()
         .route(Endpoint::START_AGGREGATION.path, jobs)
-        .route(Endpoint::AGGREGATE_SHARE.path, post(aggregate_share))
+        .route(Endpoint::AGGREGATE_SHARE.path, on(filter(Endpoint::AGGREGATE_SHARE), aggregate_share))
+}
+
+fn filter(endpoint: Endpoint) -> MethodFilter {
+    method(endpoint).try_into().expect("a router knows the methods of the protocol")
+}
+
+fn method(endpoint: Endpoint) -> Method {
+    endpoint.method.parse().expect("the methods of the protocol are those of HTTP")
 }
 
 /// A resource that web pages may use. They may fetch keys and upload; nothing else.
