@@ -10,7 +10,7 @@ pub enum Error {
     /// This program or its environment failed: disk, randomness.
     Environment(String),
     /// The ledger's file could not be read or written.
-    Ledger(rusqlite::Error),
+    Ledger(Box<dyn std::error::Error + Send + Sync>),
     /// The desk or an aggregator did not answer as it should.
     Network(uptack_dap::Error),
 }
@@ -36,7 +36,7 @@ impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Input(_) | Self::Environment(_) => None,
-            Self::Ledger(error) => Some(error),
+            Self::Ledger(error) => Some(&**error),
             Self::Network(error) => Some(error),
         }
     }
@@ -45,12 +45,6 @@ impl std::error::Error for Error {
 impl From<uptack_dap::Error> for Error {
     fn from(error: uptack_dap::Error) -> Self {
         Self::Network(error)
-    }
-}
-
-impl From<rusqlite::Error> for Error {
-    fn from(error: rusqlite::Error) -> Self {
-        Self::Ledger(error)
     }
 }
 

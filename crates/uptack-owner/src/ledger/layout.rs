@@ -6,19 +6,19 @@ use uptack_dap::private;
 
 use crate::error::{Error, Result};
 
-/// The name of the file.
-pub(super) const FILE: &str = "ledger.sqlite3";
+/// The file in a ledger's folder.
+pub const STATE_FILE: &str = "ledger.sqlite3";
 const LAYOUT: &str = "2";
 
 /// Locks the directory for this process, and keeps it and its files to this user alone.
 pub(super) fn lock(directory: &Path) -> Result<File> {
     // A file that cannot be written is a fault of the environment, although the error is one of the network crate.
-    private::prepare(directory, &directory.join(FILE)).map_err(Error::environment)?;
+    private::prepare(directory, &directory.join(STATE_FILE)).map_err(Error::environment)?;
     let lock = private::create_file(&directory.join("lock")).map_err(Error::environment)?;
     lock.try_lock().map_err(|_| Error::Input(format!("{} is in use by another client", directory.display())))?;
     // An earlier version may have left them with other permissions.
-    for name in ["ledger.sqlite3-wal", "ledger.sqlite3-shm"] {
-        let path = directory.join(name);
+    for ending in ["-wal", "-shm"] {
+        let path = directory.join(format!("{STATE_FILE}{ending}"));
         if path.exists() {
             private::create_file(&path).map_err(Error::environment)?;
         }

@@ -23,7 +23,19 @@ use std::{
 use uptack::privacy::composition::Filter;
 use uptack_dap::signed::SignedCard;
 
-use crate::{check::Accepted, error::Result, policy::LifetimeLimits};
+pub use layout::STATE_FILE;
+
+use crate::{
+    check::Accepted,
+    error::{Error, Result},
+    policy::LifetimeLimits,
+};
+
+impl From<rusqlite::Error> for Error {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Ledger(error.into())
+    }
+}
 
 /// Entries whose report is ready to be sent.
 const READY: &str = "FROM entries JOIN reports USING (owner, query) WHERE state = 'due' AND stale = 0";
@@ -171,10 +183,10 @@ impl Spent {
 }
 
 impl Ledger {
-    /// Opens or creates `ledger.sqlite3` in `directory`, accessible to this user alone.
+    /// Opens or creates [`STATE_FILE`] in `directory`, accessible to this user alone.
     pub fn open(directory: &Path) -> Result<Self> {
         let lock = layout::lock(directory)?;
-        let connection = layout::open(&directory.join(layout::FILE))?;
+        let connection = layout::open(&directory.join(STATE_FILE))?;
         Ok(Self { connection: Mutex::new(connection), expired_until: AtomicU64::new(0), _lock: lock })
     }
 

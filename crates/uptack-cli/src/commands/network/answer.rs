@@ -17,7 +17,7 @@ use uptack_dap::http_client;
 use uptack_owner::attributes::{self, Attributes, Named};
 use uptack_owner::check::{Accepted, Asked, Checker};
 use uptack_owner::client::{Client, Config, Outcome, Status};
-use uptack_owner::ledger::{Entry, Ledger, Spent};
+use uptack_owner::ledger::{self, Entry, Ledger, Spent};
 use uptack_owner::policy::Policy;
 use uptack_server::base::logging;
 use url::Url;
@@ -314,7 +314,7 @@ pub(crate) fn run_ledger(arguments: &LedgerArguments, json: bool) -> Result<()> 
 
 /// Opens a ledger that exists.
 fn open_ledger(folder: &Path) -> Result<Ledger> {
-    if !folder.join("ledger.sqlite3").exists() {
+    if !folder.join(ledger::STATE_FILE).exists() {
         return Err(Failure::request(format!("{}: there is no ledger in this folder", folder.display()))
             .with_hint("`uptack answer --data` makes one"));
     }

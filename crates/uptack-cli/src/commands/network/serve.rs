@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde_json::{Value, json};
 use uptack_dap::address::Origin;
+use uptack_owner::ledger;
 use uptack_server::aggregator;
 use uptack_server::base::logging;
 use uptack_server::desk::config::{AggregatorsConfig, EmbeddedAddress, Remote};
@@ -223,7 +224,7 @@ fn copy(data: &Path, out: &Path) -> Result<&'static str> {
 /// Why a folder with neither state is not copied.
 fn not_copied(data: &Path) -> Failure {
     let place = data.display();
-    if data.join("ledger.sqlite3").exists() {
+    if data.join(ledger::STATE_FILE).exists() {
         return Failure::request(format!(
             "{place} is an owner's ledger: restored from a copy it would have forgotten what was spent, and the owner \
              could answer a query twice with fresh coins"
