@@ -1,10 +1,7 @@
 //! What an analyst asks, checked so that owners can answer it: predicates are parsed as they will be on a device.
 
 use std::{collections::BTreeSet, fmt};
-use uptack::{
-    card::{BallotQuery, Card, CardBallot, CardSeries, Timestamp},
-    privacy::composition::Ballot,
-};
+use uptack::card::{BallotQuery, Card, CardBallot, CardQuestion, CardSeries, Timestamp};
 
 use crate::{error::Error, predicate::Predicate, typing::Declared};
 
@@ -85,11 +82,7 @@ impl Question {
 
     /// How many queries can differ for one owner if all of it is asked `times` times; `None` if that is without end.
     pub fn counted_queries(&self, times: u64) -> Result<Option<u64>, uptack::Error> {
-        let changing = match &self.ballot {
-            Some(ballot) => Ballot::new(ballot.queries.len() as u64, ballot.most_yes)?.changing_queries(),
-            None => 1,
-        };
-        Ok(changing.checked_mul(times).filter(|&queries| queries > 0))
+        CardQuestion::of(None, self.predicate.as_deref(), self.ballot.as_ref()).counted_queries(times)
     }
 
     /// A card that asks this question in these words; `series` is the length of a window and the number of windows.

@@ -104,15 +104,16 @@ impl Client {
     }
 
     fn why_silent(&self, accepted: &Accepted, known: &Attributes) -> Option<&'static str> {
-        match accepted.asked {
-            Asked::Device(_) if self.config.people_only => {
-                Some("the card asks what a device knows, and no attributes are given")
+        let (is_silent, reason) = match accepted.asked {
+            Asked::Device(_) => {
+                (self.config.people_only, "the card asks what a device knows, and no attributes are given")
             }
-            Asked::Person(_) if !has_truth(accepted, Some(known)) && !self.is_answered(accepted) => {
-                Some("the card asks the person, who has not answered")
-            }
-            _ => None,
-        }
+            Asked::Person(_) => (
+                !has_truth(accepted, Some(known)) && !self.is_answered(accepted),
+                "the card asks the person, who has not answered",
+            ),
+        };
+        is_silent.then_some(reason)
     }
 
     /// Whether a ledger's only owner has answered before; then the ledger says what became of the answer.

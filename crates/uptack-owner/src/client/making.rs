@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use uptack::{
     Channel, OsCoins, Output, Sampler, Truth,
-    card::{Card, Enrolment},
+    card::{Card, CardQuestion, Enrolment},
 };
 use uptack_dap::{
     ballot,
@@ -163,11 +163,11 @@ enum ReportForm {
 impl ReportForm {
     fn of(card: &Card) -> Self {
         if card.mechanism.noise().is_some() {
-            Self::Ones
-        } else if card.ballot.is_some() {
-            Self::Outputs
-        } else {
-            Self::Cells
+            return Self::Ones;
+        }
+        match card.asked() {
+            CardQuestion::Ballot(_) => Self::Outputs,
+            CardQuestion::Person(_) | CardQuestion::Predicate(_) => Self::Cells,
         }
     }
 }

@@ -19,6 +19,15 @@ pub enum CardQuestion<'a> {
 }
 
 impl<'a> CardQuestion<'a> {
+    /// What is asked by a card with these fields: the words, the predicate and the ballot, as far as it has them.
+    pub fn of(words: Option<&'a str>, predicate: Option<&'a str>, ballot: Option<&'a CardBallot>) -> Self {
+        match (ballot, predicate) {
+            (Some(ballot), _) => Self::Ballot(ballot),
+            (None, Some(predicate)) => Self::Predicate(predicate),
+            (None, None) => Self::Person(words),
+        }
+    }
+
     /// The predicates, in the order of the report; there are none if a person is asked.
     pub fn predicates(self) -> Vec<&'a str> {
         match self {
@@ -36,14 +45,15 @@ impl<'a> CardQuestion<'a> {
         }
     }
 
-    /// How many of the answers can differ between two truths of one owner.
-    fn changing_queries(self) -> Result<u64> {
-        match self {
-            Self::Person(_) | Self::Predicate(_) => Ok(1),
+    /// How many queries can differ for one owner if all of it is asked `times` times; `None` if that is none or without end.
+    pub fn counted_queries(self, times: u64) -> Result<Option<u64>> {
+        let changing = match self {
+            Self::Person(_) | Self::Predicate(_) => 1,
             Self::Ballot(CardBallot { most_yes, queries }) => {
-                Ok(Ballot::new(queries.len() as u64, *most_yes)?.changing_queries())
+                Ballot::new(queries.len() as u64, *most_yes)?.changing_queries()
             }
-        }
+        };
+        Ok(changing.checked_mul(times).filter(|&queries| queries > 0))
     }
 }
 
@@ -52,11 +62,7 @@ impl Card {
     ///
     /// A card that states both a predicate and a ballot is read as a ballot; it is refused when it is verified.
     pub fn asked(&self) -> CardQuestion<'_> {
-        match (&self.ballot, &self.predicate) {
-            (Some(ballot), _) => CardQuestion::Ballot(ballot),
-            (None, Some(predicate)) => CardQuestion::Predicate(predicate),
-            (None, None) => CardQuestion::Person(self.question.as_deref()),
-        }
+        CardQuestion::of(self.question.as_deref(), self.predicate.as_deref(), self.ballot.as_ref())
     }
 
     /// Whether the question is for a person.
@@ -67,10 +73,8 @@ impl Card {
     /// How many queries of this card can differ for one owner, including repetitions.
     pub fn counted_queries(&self) -> Result<u64> {
         let times = self.series.as_ref().map_or(1, |series| series.times);
-        match self.asked().changing_queries()?.checked_mul(times) {
-            Some(queries) if queries > 0 => Ok(queries),
-            _ => Err(Error::card("the card's series is empty or without end")),
-        }
+        let queries = self.asked().counted_queries(times)?;
+        queries.ok_or_else(|| Error::card("the card's series is empty or without end"))
     }
 
     /// The card that stands for its whole series: without the fields in which the cards of the series differ.

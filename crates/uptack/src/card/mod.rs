@@ -291,7 +291,10 @@ impl Card {
     /// Checks the rules that the types do not express: the card has one question or a ballot, and a ballot can hold the
     /// mechanism's answers.
     fn check_form(&self, channel: &Channel) -> Result<()> {
-        let Some(ballot) = &self.ballot else { return Ok(()) };
+        let ballot = match self.asked() {
+            CardQuestion::Person(_) | CardQuestion::Predicate(_) => return Ok(()),
+            CardQuestion::Ballot(ballot) => ballot,
+        };
         if self.predicate.is_some() {
             return Err(Error::card("the card has both a predicate and a ballot"));
         }
