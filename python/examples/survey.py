@@ -12,7 +12,7 @@ def count(truths: npt.NDArray[np.bool_]) -> tuple[float, float, float]:
     plan: up.Plan = up.plan(owners=len(truths), yes=(0, 500), epsilon=1.0)
     cells: npt.NDArray[np.uint8] = plan.channel.privatize(truths)
     counts = np.bincount(cells, minlength=plan.channel.size)
-    estimate: up.Estimate = plan.channel.estimate(counts, confidence=0.95, interval="exact")
+    estimate: up.Estimate = plan.channel.estimate(plan.channel.publish(counts), confidence=0.95, interval="exact")
     return estimate.low, estimate.value, estimate.high
 
 

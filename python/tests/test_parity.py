@@ -38,9 +38,9 @@ def estimates(command: Any, channel: up.Channel, kind: str) -> None:
         estimate = channel.estimate(counts, confidence="99%", interval=kind)
         published: Any = channel.tally(counts)
     else:
-        owners, total = channel.publish(counts, seed=1)
-        estimate = channel.estimate(owners=owners, sum=total, confidence="99%", interval=kind)
-        published = {"owners": owners, "sums": [total]}
+        result = channel.publish(counts, seed=1)
+        estimate = channel.estimate(result, confidence="99%", interval=kind)  # type: ignore[arg-type]
+        published = {"owners": result.owners, "sums": [result.sum]}
     words = ["--confidence", "0.99", "--interval", kind]
     assert estimate.to_dict() == command("estimate", channel.mechanism, *words, text=json.dumps(published))
 

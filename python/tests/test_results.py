@@ -26,11 +26,13 @@ def everything(plan: up.Plan) -> list[Any]:
     return [
         CHANNEL,
         CHANNEL.estimate([1, 2, 3]),
+        CHANNEL.publish([1, 2, 3]),
         up.privacy(CHANNEL, owners=100),
         plan,
         plan.alternatives[0] if plan.alternatives else plan,
         up.compose([CHANNEL, (CHANNEL, 3), "randomized-response(t=0.8)"], owners=100),
         up.simulate(CHANNEL, owners=100, yes=10, trials=10, seed=1),
+        up.simulate(CHANNEL, owners=100, yes=10, trials=10, seed=1, keep_estimates=True),
         up.algebra((EXAMPLES / "cancelling.alg").read_text(encoding="utf-8")),
         up.verify(plan.card()),
         up.audit(lambda truth: 1, claimed_epsilon=0.0, samples=1000),
@@ -54,10 +56,11 @@ def test_the_example_of_the_issue(plan: up.Plan) -> None:
     truths = np.arange(50_000) < 500
     cells = plan.channel.privatize(truths)
     assert cells.dtype == np.uint8 and len(cells) == 50_000
-    est = plan.channel.estimate(np.bincount(cells, minlength=plan.channel.size), confidence=0.95)
+    published = plan.channel.publish(np.bincount(cells, minlength=plan.channel.size))
+    est = plan.channel.estimate(published, confidence=0.95)
     # Real coins: six standard deviations.
     assert abs(est.value - 500) < 6 * est.sd and est.low <= est.value <= est.high
-    assert est.published is not None and est.published.owners == 50_000
+    assert est.published == published and published.owners == 50_000
     release = up.privacy("normal-form(f=0.5,r=8.2e-5)", owners=50_000, delta=1e-8).release
     assert release is not None and release.lower <= release.upper <= 1.01
     composed = up.compose([plan.channel] * 288, owners=50_000).epsilon(1e-8)
@@ -70,8 +73,6 @@ def test_the_example_of_the_issue(plan: up.Plan) -> None:
 def test_charts_and_cards(plan: up.Plan, tmp_path: pathlib.Path) -> None:
     chart = plan.chart()
     assert chart.svg.startswith("<svg") and chart._repr_svg_() == chart.svg
-    chart.save(tmp_path / "plan.svg")
-    assert pickle.loads(pickle.dumps(chart)) == chart
     again = pickle.loads(pickle.dumps(plan))
     assert again.card() == plan.card()
     plan.card(tmp_path / "card.toml")
@@ -98,9 +99,21 @@ def test_many_queries() -> None:
     estimates = up.estimate_many(CHANNEL, counts)
     alone = CHANNEL.estimate(counts[0])
     assert estimates[0].high - estimates[0].low > alone.high - alone.low
+    # All of them hold at once with at least that confidence, which `auto` does not promise.
+    assert {estimate.interval_kind for estimate in estimates} == {"exact"}
     values, sds = up.consistent([e.value for e in estimates], [e.sd for e in estimates], owners=1000)
     assert abs(values.sum() - 1000) < 1e-6 and (values >= 0).all() and len(sds) == 3
     assert up.simultaneous(0.95, 100) == pytest.approx(0.9995)
+
+
+def test_simulations_keep_their_estimates_if_asked() -> None:
+    crowd: dict[str, Any] = {"owners": 1000, "yes": 100, "trials": 300, "seed": 1}
+    kept, summary = up.simulate(CHANNEL, **crowd, keep_estimates=True), up.simulate(CHANNEL, **crowd)
+    assert kept.to_dict() == summary.to_dict() and len(kept.estimates) == 300
+    assert kept.estimates.mean() == pytest.approx(kept.mean) and kept.rmse == pytest.approx(((kept.estimates - 100) ** 2).mean() ** 0.5)
+    assert (pickle.loads(pickle.dumps(kept)).estimates == kept.estimates).all()
+    with pytest.raises(up.UptackError, match="not kept"):
+        summary.estimates
 
 
 def test_seeds_repeat_and_coins_do_not() -> None:

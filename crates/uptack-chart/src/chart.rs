@@ -79,6 +79,20 @@ impl Chart {
         self
     }
 
+    /// The data of the chart: the points of every series of the legend. A line without a name that looks like one of them belongs to
+    /// it, and has all of its points.
+    pub fn data(&self) -> Vec<(&str, &[Point])> {
+        let is_line_of =
+            |line: &Series, named: &Series| line.name.is_empty() && line.look.is_some() && line.look == named.look;
+        let named = self.series.iter().filter(|series| !series.name.is_empty());
+        named
+            .map(|series| {
+                let line = self.series.iter().find(|line| is_line_of(line, series)).unwrap_or(series);
+                (series.name.as_str(), line.points.as_slice())
+            })
+            .collect()
+    }
+
     /// The chart as a self-contained SVG document.
     pub fn to_svg(&self) -> String {
         self.picture().finish()
@@ -220,6 +234,15 @@ pub(crate) mod tests {
         let svg = chart.with(Series::line("", points)).to_svg();
         assert_eq!(svg.matches("<polyline").count(), 2);
         assert!(!svg.contains("NaN") && !svg.contains("inf"));
+    }
+
+    #[test]
+    fn the_data_of_a_series_are_all_points_of_its_line() {
+        let look = Look::numbered(0);
+        let line = Series::line("", [(1.0, 2.0), (2.0, 3.0), (3.0, 4.0)]).looking(look);
+        let chart = chart().with(line).with(Series::points("family", [(2.0, 3.0)]).looking(look));
+        let lengths: Vec<(&str, usize)> = chart.data().iter().map(|(name, points)| (*name, points.len())).collect();
+        assert_eq!(lengths, [("theory", 2), ("measured & true", 2), ("family", 3)]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Charts and maps of counts, as SVG text and, with the feature `png`, as PNG.
 //!
 //! Every series has a colour *and* a marker *and* a dash pattern, so that a chart can be read in black and white and with
-//! any colour vision. Text is real text, of a size that stays legible when the picture is 400 pixels wide. Nothing here
+//! any colour vision. Text is real text, of at least eleven pixels when the picture is 400 pixels wide. Nothing here
 //! reads a file, a clock or the network: the same chart always gives the same bytes.
 //!
 //! ```

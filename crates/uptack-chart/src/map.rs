@@ -1,7 +1,7 @@
 //! Places as dots of different sizes, in panels side by side.
 
 use crate::scale::short;
-use crate::svg::{Anchor, Heading, Position, Svg, TEXT, WIDTH, number};
+use crate::svg::{Anchor, Heading, Position, Svg, TEXT, number};
 
 /// A place on the map.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -38,6 +38,8 @@ pub struct Map {
     pub panels: Vec<Panel>,
 }
 
+/// Wider than a chart: several maps stand side by side.
+const WIDTH: f64 = 640.0;
 const GAP: f64 = 16.0;
 const LARGEST_RADIUS: f64 = 15.0;
 const COLOUR: &str = "#0072B2";

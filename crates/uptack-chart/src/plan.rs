@@ -55,8 +55,8 @@ impl<'a> PlanCharts<'a> {
     pub fn draw(&self, errors: &[Errors]) -> Vec<Chart> {
         let (first, second) = errors.split_at(self.by_epsilon.points.len().min(errors.len()));
         let mut charts = vec![
-            self.by_epsilon.chart(self.request, first, self.plan.best.sd),
-            self.by_owners.chart(self.request, second, self.plan.best.sd),
+            self.by_epsilon.chart(self.request, first, self.plan),
+            self.by_owners.chart(self.request, second, self.plan),
         ];
         charts.extend(tradeoff_chart(self.request, self.plan));
         charts
@@ -168,26 +168,27 @@ fn around(chosen: f64, reach: f64, points: i32) -> impl Iterator<Item = f64> {
 }
 
 impl Varied {
-    fn chart(&self, request: &Request, errors: &[Errors], sd: f64) -> Chart {
+    fn chart(&self, request: &Request, errors: &[Errors], plan: &Plan) -> Chart {
+        let sd = plan.best.sd;
         let x = Axis::new(&self.label, Scale::Log);
         let y = error_axis(errors.iter().flatten().map(|(_, sd)| *sd).chain([sd]));
         let mut chart = Chart::new(self.title, x, y).subtitled(conditions(request, self.varies));
-        chart.series = self.series_of_families(errors);
+        chart.series = self.series_of_families(errors, plan.best.mechanism.name());
         chart.with(the_plan([(self.chosen, sd)]))
     }
 
-    /// A line and markers for each family.
-    fn series_of_families(&self, errors: &[Errors]) -> Vec<Series> {
-        let families = families(errors);
-        let mut series = Vec::new();
-        for (number, family) in families.iter().enumerate() {
+    /// A line and markers for each family; one of each for all families whose lines could not be told apart. Where the plan is, only
+    /// the line of its own family has a marker, so that the ring is around no other.
+    fn series_of_families(&self, errors: &[Errors], planned: &str) -> Vec<Series> {
+        let mut curves: Vec<Curve> = Vec::new();
+        for (number, family) in families(errors).into_iter().enumerate() {
             let points = self.points_of(family, errors);
-            // Families often do equally well. Each has its markers at other points, so that none hides another's.
-            let marked: Vec<(f64, f64)> = points.iter().skip(number).step_by(families.len()).copied().collect();
-            let both = [Series::line("", points), Series::points(*family, marked)];
-            series.extend(both.map(|series| series.looking(Look::numbered(number))));
+            match curves.iter_mut().find(|curve| coincide(&curve.points, &points)) {
+                Some(curve) => curve.names.push(family),
+                None => curves.push(Curve { names: vec![family], points, look: Look::numbered(number) }),
+            }
         }
-        series
+        curves.into_iter().flat_map(|curve| curve.series(self.chosen, planned)).collect()
     }
 
     /// The errors of one family; NaN if it does not keep the constraints.
@@ -195,6 +196,32 @@ impl Varied {
         let error = |errors: &Errors| errors.iter().find(|(name, _)| *name == family).map_or(f64::NAN, |(_, sd)| *sd);
         self.points.iter().zip(errors).map(|((value, _), errors)| (*value, error(errors))).collect()
     }
+}
+
+/// The errors of families that do equally well everywhere.
+struct Curve {
+    names: Vec<&'static str>,
+    points: Vec<(f64, f64)>,
+    look: Look,
+}
+
+impl Curve {
+    /// The line, and the markers on it.
+    fn series(self, chosen: f64, planned: &str) -> [Series; 2] {
+        let is_planned = self.names.contains(&planned);
+        let marked: Vec<(f64, f64)> = self.points.iter().copied().filter(|(x, _)| is_planned || *x != chosen).collect();
+        let both = [Series::line("", self.points), Series::points(self.names.join(", "), marked)];
+        both.map(|series| series.looking(self.look))
+    }
+}
+
+/// Curves that differ by less than this share at every point look like one: on these axes it is about a pixel.
+const INDISTINGUISHABLE: f64 = 0.003;
+
+fn coincide(one: &[(f64, f64)], other: &[(f64, f64)]) -> bool {
+    one.iter()
+        .zip(other)
+        .all(|(&(_, one), &(_, other))| one.is_nan() && other.is_nan() || (one / other - 1.0).abs() < INDISTINGUISHABLE)
 }
 
 /// The error against the bound on the linked ε, if there is noise; the error without any bound is a level line.
@@ -265,4 +292,49 @@ fn release_condition(request: &Request) -> Option<String> {
         Trust::OneAggregator => format!("one honest aggregator ε ≤ {epsilon}"),
         Trust::Owners => format!("published counts ε ≤ {epsilon}, δ = {delta}"),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use uptack::plan::{Prior, plan};
+
+    /// The markers at the chosen number of each chart but the last are those of the plan's family and the ring.
+    #[test]
+    fn the_ring_is_around_no_other_familys_marker() {
+        let request = Request::one_aggregator(500, Prior::at(20), Epsilon::new(1.0).unwrap()).unwrap();
+        let plan = plan(&request).unwrap();
+        let charts = PlanCharts::around(&request, &plan);
+        // All families do equally well everywhere, so each could be under the ring.
+        let families = ["noisy-sampling", "normal-form", "randomized-response", "tuned"];
+        let planned = plan.best.mechanism.name();
+        assert!(families.contains(&planned), "{planned}");
+        let errors: Vec<Errors> =
+            charts.requests().iter().map(|_| families.map(|family| (family, plan.best.sd)).to_vec()).collect();
+        for (chart, chosen) in charts.draw(&errors).iter().zip([1.0, 500.0]) {
+            let is_there =
+                |series: &&Series| series.draw.has_markers() && series.points.iter().any(|point| point.x == chosen);
+            let names: Vec<&str> = chart.series.iter().filter(is_there).map(|series| series.name.as_str()).collect();
+            assert!(names[0].split(", ").any(|name| name == planned), "{names:?}");
+            assert_eq!(names[1..], ["the plan"], "{}", chart.title);
+        }
+    }
+
+    #[test]
+    fn families_that_do_equally_well_share_a_curve() {
+        let request = Request::one_aggregator(500, Prior::at(20), Epsilon::new(1.0).unwrap()).unwrap();
+        let varied = by_epsilon(&request);
+        let errors: Vec<Errors> = (1..=varied.points.len())
+            .map(|number| {
+                let sd = 100.0 / number as f64;
+                vec![("first", sd), ("same", sd * 1.001), ("other", sd * 1.2), ("last", sd)]
+            })
+            .collect();
+        let series = varied.series_of_families(&errors, "other");
+        let names: Vec<&str> =
+            series.iter().map(|series| series.name.as_str()).filter(|name| !name.is_empty()).collect();
+        assert_eq!(names, ["first, last, same", "other"]);
+        let svg = varied.chart(&request, &errors, &plan(&request).unwrap()).to_svg();
+        assert_eq!(svg.matches("<polyline").count(), 4, "two curves, each once more in the legend");
+    }
 }

@@ -170,7 +170,8 @@ pub(crate) fn lines(text: &str, size: f64, width: f64) -> Vec<String> {
     lines
 }
 
-pub(crate) const WIDTH: f64 = 640.0;
+/// Narrow, so that text is large: at 400 pixels, [`TEXT`] is 12 pixels high.
+pub(crate) const WIDTH: f64 = 500.0;
 pub(crate) const TEXT: f64 = 15.0;
 const TITLE: f64 = 19.0;
 /// The width of a line of text across a picture.
@@ -219,6 +220,12 @@ mod tests {
     #[test]
     fn hostile_text_stays_text() {
         assert_eq!(escaped("<script>\"a\" & b\u{0}"), "&lt;script&gt;&quot;a&quot; &amp; b ");
+    }
+
+    /// A picture in a panel of a page is some 28 pixels narrower than a phone's screen of 400.
+    #[test]
+    fn text_has_eleven_pixels_on_a_phone() {
+        assert!(TEXT.min(TITLE) * 372.0 / WIDTH >= 11.0);
     }
 
     #[test]

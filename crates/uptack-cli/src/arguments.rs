@@ -1,12 +1,15 @@
 //! Arguments that several commands take.
 
+use std::net::SocketAddr;
+
 use clap::{Args, ValueEnum};
 use uptack::Fraction;
 use uptack::estimate::{Confidence, IntervalKind};
 use uptack::plan::{Noise, Trust};
-pub(crate) use uptack::quantity::{count, range, seconds};
+pub(crate) use uptack::quantity::{count, number, range, seconds};
 use uptack_dap::address::Origin;
 use uptack_document::{LinkedLimit, TrustWanted};
+use uptack_owner::attributes::SEPARATORS;
 use url::{Host, Url};
 
 /// The confidence of intervals, and how they are computed.
@@ -56,6 +59,31 @@ pub(crate) fn origin(text: &str) -> Result<Origin, String> {
     text.parse().map_err(|error: uptack_dap::Error| error.to_string())
 }
 
+/// A whole number of things in memory.
+pub(crate) fn size(text: &str) -> Result<usize, String> {
+    count(text).and_then(|size| usize::try_from(size).map_err(|_| format!("`{text}` is too large for this machine")))
+}
+
+/// Where to listen: `127.0.0.1:8080`.
+pub(crate) fn socket(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| format!("`{text}` is not an address and a port in numbers, as in 127.0.0.1:8080"))
+}
+
+/// The sign between the fields of a CSV file, or its name.
+pub(crate) fn separator(text: &str) -> Result<char, String> {
+    let is_meant =
+        |(sign, name): &(char, &str)| text == *name || text.chars().eq([*sign]) || (*sign == '\t' && text == "\\t");
+    let known = || SEPARATORS.map(|(_, name)| name).join(", ");
+    let found = SEPARATORS.into_iter().find(is_meant).map(|(sign, _)| sign);
+    found.ok_or_else(|| format!("`{text}` does not separate fields; give the sign or its name: {}", known()))
+}
+
+/// How to say which sign separates the fields.
+pub(crate) fn separator_advice(sign: char) -> String {
+    let name = SEPARATORS.into_iter().find(|(known, _)| *known == sign).map_or("comma", |(_, name)| name);
+    format!("--separator {name} reads it so; --separator comma takes the header as it is")
+}
+
 /// A share of one: `0.9`, `9/10` or `90%`.
 pub(crate) fn fraction(text: &str) -> Result<Fraction, String> {
     text.parse().map_err(|error: uptack::Error| error.to_string())
@@ -91,7 +119,7 @@ fn is_this_machine(host: &Host<&str>) -> bool {
 #[derive(Args)]
 pub(crate) struct TrustArguments {
     /// The largest ε of a single answer
-    #[arg(long)]
+    #[arg(long, value_parser = number)]
     pub(crate) answer_epsilon: Option<f64>,
     /// Whether the aggregators add noise to the published count
     #[arg(long, value_enum)]
@@ -178,6 +206,14 @@ mod tests {
             let told = address(bad).unwrap_err();
             assert!(told.contains(reason) && told.ends_with("as in http://127.0.0.1:8080"), "{bad}: {told}");
         }
+    }
+
+    #[test]
+    fn a_separator_is_a_sign_or_its_name() {
+        for (text, sign) in [(";", ';'), ("semicolon", ';'), ("tab", '\t'), ("\\t", '\t'), ("\t", '\t'), (",", ',')] {
+            assert_eq!(separator(text), Ok(sign));
+        }
+        assert!(separator("x").unwrap_err().contains("comma, semicolon, tab, bar"));
     }
 
     #[test]

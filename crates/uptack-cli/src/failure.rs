@@ -179,9 +179,15 @@ impl From<uptack_eval::Error> for Failure {
 impl From<uptack_dap::Error> for Failure {
     fn from(error: uptack_dap::Error) -> Self {
         let code = if error.is_input() || error.is_refused() { Self::REQUEST } else { Self::ENVIRONMENT };
-        Self::new(code, error.to_string()).hinted(error.hint().map(words_for))
+        let unknown_token = (error.refused_with() == Some(UNAUTHORIZED)).then_some(UNKNOWN_TOKEN);
+        Self::new(code, error.to_string()).hinted(error.hint().map(words_for).or(unknown_token))
     }
 }
+
+/// The HTTP status for a token that a desk does not know.
+const UNAUTHORIZED: u16 = 401;
+const UNKNOWN_TOKEN: &str = "--token names the file of a token of this desk; `uptack serve` writes the first one to \
+                             DATA/tokens/analyst";
 
 /// The advice where what a document states does not hold.
 pub(crate) const DO_NOT_RELY: &str = "do not rely on this document: what it states does not follow from it";

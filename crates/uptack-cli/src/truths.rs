@@ -4,7 +4,9 @@ use std::io::Read;
 
 use memchr::memchr_iter;
 use uptack::{Truth, Truths};
+use uptack_owner::attributes::suspected_separator;
 
+use crate::arguments::separator_advice;
 use crate::failure::{Failure, Result};
 use crate::input::InputSource;
 
@@ -24,6 +26,8 @@ pub(crate) struct TruthReader<'a> {
     pub(crate) input: InputSource<'a>,
     /// The column of a CSV file with a header; without it, there is one truth per line.
     pub(crate) column: Option<&'a str>,
+    /// The sign between the fields of the CSV file; by default a comma.
+    pub(crate) separator: Option<char>,
     /// The value that is a yes; without it, truths are words such as yes and no.
     pub(crate) yes: Option<&'a str>,
 }
@@ -67,7 +71,7 @@ impl<'a> TruthReader<'a> {
 
     fn read_column(self, source: &mut dyn Read, name: &'a str, take: TakeValue<'_>) -> Result<()> {
         let mut take = |line: u64, value: &[u8]| take(line, value).map_err(ColumnError::Failure);
-        let mut column = CsvColumn::new(name);
+        let mut column = CsvColumn::new(name, self.separator);
         let mut buffer = vec![0; CHUNK];
         loop {
             match self.input.read_some(source, &mut buffer)? {
@@ -79,7 +83,10 @@ impl<'a> TruthReader<'a> {
 
     fn failed(self, failed: ColumnError) -> Failure {
         match failed {
-            ColumnError::CsvFault(fault) => self.fault(fault.line, &fault.what),
+            ColumnError::CsvFault(CsvFault { line, what, suspected: None }) => self.fault(line, &what),
+            ColumnError::CsvFault(CsvFault { line, what, suspected: Some(sign) }) => {
+                self.fault(line, &what).with_hint(separator_advice(sign))
+            }
             ColumnError::Failure(failure) => failure,
         }
     }
@@ -191,6 +198,8 @@ fn parse_word(text: &[u8]) -> Option<Truth> {
 /// quotes, line ends of either kind, and a byte order mark.
 pub(crate) struct CsvColumn<'a> {
     name: &'a str,
+    /// The sign between fields, if it was said.
+    separator: Option<char>,
     /// Where the column is, once the header has been read.
     place: Option<ColumnPlace>,
     state: FieldState,
@@ -230,6 +239,8 @@ enum FieldState {
 pub(crate) struct CsvFault {
     pub(crate) line: u64,
     pub(crate) what: String,
+    /// The sign that seems to separate the fields.
+    pub(crate) suspected: Option<char>,
 }
 
 /// Receives the line and the value of each record.
@@ -240,9 +251,10 @@ const LONGEST_VALUE: usize = 4096;
 const MARK: &[u8] = b"\xef\xbb\xbf";
 
 impl<'a> CsvColumn<'a> {
-    pub(crate) fn new(name: &'a str) -> Self {
+    pub(crate) fn new(name: &'a str, separator: Option<char>) -> Self {
         Self {
             name,
+            separator,
             place: None,
             state: FieldState::Before,
             header: vec![Vec::new()],
@@ -283,7 +295,7 @@ impl<'a> CsvColumn<'a> {
                 self.push(byte)?;
                 self.state = FieldState::Quoted;
             }
-            (_, b',') => self.end_field(),
+            (_, byte) if char::from(byte) == self.separator.unwrap_or(',') => self.end_field(),
             (_, b'\n') => self.end_record(take)?,
             (FieldState::Before | FieldState::Plain, _) => self.plain_byte(byte)?,
             (FieldState::Mark | FieldState::After, b' ' | b'\t' | b'\r') => self.state = FieldState::After,
@@ -385,7 +397,10 @@ impl<'a> CsvColumn<'a> {
         match (places.next(), places.next()) {
             (Some(index), None) => Ok(ColumnPlace { index, columns: names.len() }),
             (Some(_), Some(_)) => Err(self.fault(&format!("two columns are called `{}`", self.name))),
-            _ => Err(self.fault(&format!("no column is called `{}`; the columns are {}", self.name, names.join(", ")))),
+            _ => Err(CsvFault {
+                suspected: suspected_separator(&names.join(",")).filter(|_| self.separator.is_none()),
+                ..self.fault(&format!("no column is called `{}`; the columns are {}", self.name, names.join(", ")))
+            }),
         }
     }
 
@@ -396,7 +411,7 @@ impl<'a> CsvColumn<'a> {
     }
 
     fn fault(&self, what: &str) -> CsvFault {
-        CsvFault { line: self.record_line, what: what.to_owned() }
+        CsvFault { line: self.record_line, what: what.to_owned(), suspected: None }
     }
 }
 
@@ -410,7 +425,7 @@ mod tests {
             found.push((line, String::from_utf8_lossy(value).into_owned()));
             Ok::<(), CsvFault>(())
         };
-        let mut reader = CsvColumn::new(column);
+        let mut reader = CsvColumn::new(column, None);
         text.as_bytes().chunks(chunk).try_for_each(|bytes| reader.feed(bytes, &mut take))?;
         reader.finish(&mut take)?;
         Ok(found)
@@ -444,6 +459,7 @@ mod tests {
             assert!(fault.line == line && fault.what.contains(words), "{text:?}: {fault:?}");
             assert!(!fault.what.contains("secret"));
         }
+        assert_eq!(values("name;a\nx;yes\n", "a", 3).unwrap_err().suspected, Some(';'));
         assert!(values(&format!("a\n{}\n", "x".repeat(5000)), "a", 512).unwrap_err().what.contains("4096"));
     }
 }

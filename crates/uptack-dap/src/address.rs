@@ -1,23 +1,31 @@
 //! Addresses of servers: how they are read, which are safe to call, and how they are joined.
 
 use serde::{Deserialize, Deserializer};
-use std::{fmt, str::FromStr};
+use std::{fmt, net::Ipv6Addr, str::FromStr};
 use url::{Host, Url};
 
 use crate::error::{Error, Result};
 
 /// Reads the address of a server: `http://` or `https://`, a host, and possibly a port and a path.
 ///
-/// Stricter than [`Url`] itself, which accepts backslashes, tabs and any number of slashes, and decodes the host before it looks at it.
+/// Stricter than [`Url`] itself, which accepts many spellings of one host. Here a host has one spelling, but for the case of its letters:
+/// a name as in DNS without a final dot, four decimal numbers, or IPv6 in its canonical form, where it does not stand for an
+/// IPv4 address. The page for people follows the same rules (`web/owner/src/address.ts`); `vectors/addresses.json` checks both.
+///
 /// In a build with debug assertions, `idna` panics on some hosts that are not plain ASCII (`http://A%C3%A9/`, `http://xn--3ug/`);
 /// these are refused before it sees them.
 ///
 /// The error does not repeat the text, which may hold a password.
 pub fn parse(text: &str) -> Result<Url> {
-    if let Some(problem) = problem(text) {
+    let parts = Parts::split(text).map_err(Error::input)?;
+    if let Some(problem) = parts.problem() {
         return Err(Error::input(problem));
     }
-    text.parse().map_err(Error::input_because)
+    let url: Url = text.parse().map_err(Error::input_because)?;
+    match parts.difference(&url) {
+        Some(problem) => Err(Error::input(problem)),
+        None => Ok(url),
+    }
 }
 
 /// Reads an address from a document; for `deserialize_with`.
@@ -25,24 +33,81 @@ pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> std::result::Result<Ur
     parse(&String::deserialize(from)?).map_err(serde::de::Error::custom)
 }
 
-/// Why a text is not a plain address, if it is not.
-fn problem(text: &str) -> Option<&'static str> {
-    if !text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\') {
-        return Some(
-            "an address has no spaces, backslashes or characters beyond ASCII (a host name in another script begins with xn--)",
-        );
+/// The parts of an address, as they are written.
+struct Parts<'a> {
+    host: &'a str,
+    port: Option<&'a str>,
+    path: &'a str,
+}
+
+const NOT_A_HOST: &str = "the host of an address is a name as in DNS, without `%` and without a final dot, or an IP address in its usual form";
+
+impl<'a> Parts<'a> {
+    fn split(text: &'a str) -> std::result::Result<Self, &'static str> {
+        if !text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\') {
+            return Err(
+                "an address has no spaces, backslashes or characters beyond ASCII (a host name in another script begins with xn--)",
+            );
+        }
+        let rest = after_scheme(text).ok_or("an address begins with http:// or https://")?;
+        let (authority, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+        if authority.contains('@') || path.contains(['?', '#']) {
+            return Err("an address has a host, a port and a path, and nothing else");
+        }
+        // The colons of an IPv6 address are within brackets.
+        let end_of_host = authority.rfind(']').map_or(0, |bracket| bracket + 1);
+        let (host, port) = match authority[end_of_host..].find(':') {
+            Some(colon) => (&authority[..end_of_host + colon], Some(&authority[end_of_host + colon + 1..])),
+            None => (authority, None),
+        };
+        Ok(Self { host, port, path })
     }
-    let Some(rest) = after_scheme(text) else {
-        return Some("an address begins with http:// or https://");
-    };
-    let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    if host.is_empty() {
-        return Some("an address has a host after http:// or https://");
+
+    /// What is wrong with them, as far as their form shows it.
+    fn problem(&self) -> Option<&'static str> {
+        if self.host.is_empty() {
+            return Some("an address has a host after http:// or https://");
+        }
+        if !is_bracketed(self.host) && !is_name(self.host) {
+            return Some(NOT_A_HOST);
+        }
+        if self.port.is_some_and(|port| !is_port(port)) {
+            return Some("the port of an address is a number from 1 to 65535");
+        }
+        (!is_path(self.path)).then_some("the path of an address has a character that must be written with `%`")
     }
-    if host.contains('%') || !host.split(['.', ':', '@']).all(is_readable_label) {
-        return Some("the host of an address is a name as in DNS or a number, without `%`");
+
+    /// What the parser understood differently from how it is written.
+    fn difference(&self, url: &Url) -> Option<&'static str> {
+        if matches!(url.host(), Some(Host::Ipv6(address)) if holds_ipv4(address)) {
+            return Some("the host of an address is an IPv4 address written as IPv6");
+        }
+        if url.host_str() != Some(self.host.to_ascii_lowercase().as_str()) {
+            return Some(NOT_A_HOST);
+        }
+        let path = if self.path.is_empty() { "/" } else { self.path };
+        (url.path() != path).then_some("the path of an address has no `.` or `..` between its slashes")
     }
-    None
+}
+
+/// Whether a host has the characters of an IPv6 address in brackets. Which of them are one is for the parser to say.
+fn is_bracketed(host: &str) -> bool {
+    let inner = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+    inner.is_some_and(|inner| inner.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b':'))
+}
+
+/// Whether a host is a name as in DNS, or looks like one.
+fn is_name(host: &str) -> bool {
+    host.len() <= 253 && host.split('.').all(|label| is_label(label) && is_readable_label(label))
+}
+
+fn is_label(label: &str) -> bool {
+    let is_letter_or_digit = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
+    let bytes = label.as_bytes();
+    is_letter_or_digit(bytes.first())
+        && is_letter_or_digit(bytes.last())
+        && bytes.len() <= 63
+        && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'-')
 }
 
 /// Whether a label that claims to be in another script (`xn--…`) decodes to one, without a mark that changes the direction of reading.
@@ -51,6 +116,33 @@ fn is_readable_label(label: &str) -> bool {
         return true;
     };
     idna::punycode::decode_to_string(encoded).is_some_and(|decoded| !decoded.contains(['\u{200E}', '\u{200F}']))
+}
+
+fn is_port(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_digit()) && !text.starts_with('0') && text.parse::<u16>().is_ok()
+}
+
+/// Whether a path has only characters that every reader leaves alone (RFC 3986, section 3.3).
+fn is_path(path: &str) -> bool {
+    let mut rest = path.bytes();
+    while let Some(byte) = rest.next() {
+        let is_plain = byte.is_ascii_alphanumeric() || b"/-._~!$&'()*+,;=:@".contains(&byte);
+        let mut is_digit = || rest.next().is_some_and(|digit| digit.is_ascii_hexdigit());
+        let is_allowed = is_plain || (byte == b'%' && is_digit() && is_digit());
+        if !is_allowed {
+            return false;
+        }
+    }
+    true
+}
+
+/// Whether an IPv6 address stands for an IPv4 address: mapped, compatible, translated (NAT64) or tunnelled (6to4).
+fn holds_ipv4(address: Ipv6Addr) -> bool {
+    match address.segments() {
+        [0, ..] => !address.is_loopback() && !address.is_unspecified(),
+        [0x64, 0xff9b, ..] | [0x2002, ..] => true,
+        _ => false,
+    }
 }
 
 /// The text after `http://` or `https://`.
@@ -244,6 +336,57 @@ mod tests {
         }
         for good in ["HTTPS://Leader.Example", "http://127.0.0.1:9001/dap%20/", "http://[::1]:80/"] {
             assert_eq!(parse(good).unwrap(), url(good));
+        }
+    }
+
+    #[derive(Deserialize)]
+    struct Vectors {
+        rows: Vec<Row>,
+        hosts: Vec<Hosts>,
+    }
+
+    #[derive(Deserialize)]
+    struct Row {
+        text: String,
+        reads: Option<String>,
+    }
+
+    #[derive(Deserialize)]
+    struct Hosts {
+        one: String,
+        other: String,
+        same: bool,
+    }
+
+    fn vectors() -> Vectors {
+        serde_json::from_str(include_str!("../../../vectors/addresses.json")).unwrap()
+    }
+
+    /// An address as a card's aggregators are read, as a base.
+    fn read(text: &str) -> Result<Url> {
+        let mut url = parse(text)?;
+        check_address(&url)?;
+        make_base(&mut url);
+        Ok(url)
+    }
+
+    /// The page for people reads the same file.
+    #[test]
+    fn an_address_reads_as_it_does_on_the_page_for_people() {
+        let wrong: Vec<_> = vectors()
+            .rows
+            .into_iter()
+            .map(|row| (read(&row.text).ok().map(String::from), row))
+            .filter(|(found, row)| *found != row.reads)
+            .map(|(found, row)| (row.text, found))
+            .collect();
+        assert!(wrong.is_empty(), "{wrong:#?}");
+    }
+
+    #[test]
+    fn leader_and_helper_at_one_host_are_one_place_however_it_is_written() {
+        for Hosts { one, other, same } in vectors().hosts {
+            assert_eq!(is_same_host(&read(&one).unwrap(), &read(&other).unwrap()), same, "{one} {other}");
         }
     }
 

@@ -11,27 +11,30 @@
 //!
 //! If the aggregators add noise, there is one bit for each query: whether the output is `1`.
 
-use crate::{
-    error::{Error, Result},
-    protocol::{Measurement, VdafKind},
-};
+use crate::error::{Error, Result};
+#[cfg(feature = "protocol")]
+use crate::protocol::{Measurement, VdafKind};
 
 /// The sum for a ballot of this many queries.
+#[cfg(feature = "protocol")]
 pub fn kind(queries: usize) -> VdafKind {
     VdafKind::bits(2 * queries)
 }
 
 /// One owner's outputs as a measurement: `Some(true)` is `1`, `Some(false)` is `0`, `None` is `⊥`.
+#[cfg(feature = "protocol")]
 pub fn measurement(outputs: &[Option<bool>]) -> Measurement {
     Measurement::Bits(outputs.iter().flat_map(|&output| [output == Some(true), output == Some(false)]).collect())
 }
 
 /// The sum for a ballot of this many queries, if the aggregators add noise to their sums.
+#[cfg(feature = "protocol")]
 pub fn noisy_kind(queries: usize) -> VdafKind {
     VdafKind::bits(queries)
 }
 
 /// One owner's outputs as a measurement for [`noisy_kind`]: whether each is `1`.
+#[cfg(feature = "protocol")]
 pub fn noisy_measurement(outputs: &[Option<bool>]) -> Measurement {
     Measurement::Bits(outputs.iter().map(|output| *output == Some(true)).collect())
 }

@@ -4,7 +4,7 @@ use reqwest::StatusCode;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use std::{path::Path, time::Duration};
-use uptack::card::Card;
+use uptack::card::{Card, Enrolment};
 use url::Url;
 
 use crate::{
@@ -146,10 +146,10 @@ impl DeskClient {
                     let wait = error.retry_after().map_or(pause, |asked| asked.max(pause).min(LONGEST_PAUSE));
                     tokio::time::sleep(wait).await;
                 }
-                outcome => return parse(&outcome?),
+                outcome => return self.parse(&outcome?),
             }
         }
-        parse(&self.post_queries(&body, key).await?)
+        self.parse(&self.post_queries(&body, key).await?)
     }
 
     async fn post_queries(&self, body: &str, key: &Token) -> Result<Vec<u8>> {
@@ -215,7 +215,11 @@ impl DeskClient {
     }
 
     async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T> {
-        parse(&self.send(self.http.get(self.address(path)?)).await?)
+        self.parse(&self.send(self.http.get(self.address(path)?)).await?)
+    }
+
+    fn parse<T: DeserializeOwned>(&self, bytes: &[u8]) -> Result<T> {
+        serde_json::from_slice(bytes).map_err(|error| not_a_desk(&self.desk, "with success").because(error))
     }
 
     async fn send(&self, request: reqwest::RequestBuilder) -> Result<Vec<u8>> {
@@ -229,7 +233,7 @@ impl DeskClient {
         if status.is_success() {
             return Ok(body);
         }
-        Err(problem(status, &body).with_retry_after(asked))
+        Err(problem(&self.desk, status, &body).with_retry_after(asked))
     }
 
     fn address(&self, path: &str) -> Result<Url> {
@@ -237,11 +241,30 @@ impl DeskClient {
     }
 }
 
-/// The error that a desk's answer describes.
-fn problem(status: StatusCode, body: &[u8]) -> Error {
+/// The link on which people answer a query on a page. Everything is in its fragment, which browsers send to nobody. If
+/// enrolment is required, it ends in `&credential=`, to which a person's secret is appended.
+pub fn answer_link(page: &Url, desk: &Url, card: &Card, query: &str) -> Url {
+    let mut pairs = url::form_urlencoded::Serializer::new(String::new());
+    pairs.append_pair("desk", desk.as_str());
+    pairs.append_pair("key", card.signer.as_deref().unwrap_or_default());
+    pairs.append_pair("query", query);
+    if card.enrolment == Some(Enrolment::Required) {
+        pairs.append_pair("credential", "");
+    }
+    let mut link = page.clone();
+    link.set_fragment(Some(&pairs.finish()));
+    link
+}
+
+/// The error that a desk's answer describes. A desk always gives a reason; whoever gives none is a proxy, or no desk.
+fn problem(desk: &Url, status: StatusCode, body: &[u8]) -> Error {
     let document: Value = serde_json::from_slice(body).unwrap_or_default();
-    let detail = document["detail"].as_str().unwrap_or("no reason given");
-    let text = format!("the desk answers {}: {detail}", status.as_u16());
+    let number = status.as_u16();
+    let text = match document["detail"].as_str().or(document["title"].as_str()) {
+        Some(detail) => format!("the desk answers {number}: {detail}"),
+        None if status.is_server_error() => format!("the server at {desk} answers {number} without a reason"),
+        None => return not_a_desk(desk, &format!("with {number}")).with_status(number),
+    };
     let is_passing = status.is_server_error() && status != StatusCode::BAD_GATEWAY;
     if is_passing { Error::unreachable(text) } else { Error::refused(text).with_status(status.as_u16()) }
 }
@@ -255,6 +278,31 @@ fn path(query: &str) -> Result<String> {
     Ok(format!("queries/{query}"))
 }
 
-fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
-    serde_json::from_slice(bytes).map_err(|error| Error::refused(format!("the desk's answer is malformed: {error}")))
+fn not_a_desk(address: &Url, answer: &str) -> Error {
+    Error::refused(format!(
+        "{address} does not answer like an Uptack desk: it answers {answer}, but not in a desk's words; check the address"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_is_no_desk_is_called_so_and_a_desk_is_quoted() {
+        let desk: Url = "http://127.0.0.1:8000/".parse().unwrap();
+        let told = |status: u16, body: &str| problem(&desk, StatusCode::from_u16(status).unwrap(), body.as_bytes());
+        for body in ["", "<html>404</html>", "{}", "[]"] {
+            let error = told(404, body);
+            let text = error.to_string();
+            assert!(text.contains("http://127.0.0.1:8000/ does not answer like an Uptack desk"), "{text}");
+            assert!(text.contains("404") && error.refused_with() == Some(404) && error.is_refused());
+        }
+        let known = told(404, r#"{"title":"Not Found","detail":"There is no such query."}"#).to_string();
+        assert_eq!(known, "the desk answers 404: There is no such query.");
+        assert!(told(503, "").is_unreachable());
+        let client = DeskClient::new(&desk, None, None).unwrap();
+        let other = client.parse::<QueryStatus>(b"<html>").unwrap_err().to_string();
+        assert!(other.contains("does not answer like an Uptack desk"), "{other}");
+    }
 }

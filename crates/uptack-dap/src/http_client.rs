@@ -105,8 +105,18 @@ pub async fn check(whose: &str, response: Response) -> Result<Response> {
         return Ok(response);
     }
     let retry_after = retry_after(response.headers());
+    let origin = response.url().origin().ascii_serialization();
     let document = body(whose, response).await.unwrap_or_default();
-    let document = serde_json::from_slice(&document).unwrap_or_default();
+    let document: Value = serde_json::from_slice(&document).unwrap_or_default();
+    let is_unknown = matches!(status, StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED);
+    if is_unknown && document["title"].is_null() && document["detail"].is_null() {
+        let number = status.as_u16();
+        return Err(Error::refused(format!(
+            "{origin} does not answer like an Uptack {whose}: it answers with {number} and no reason; check the address"
+        ))
+        .with_status(number)
+        .with_retry_after(retry_after));
+    }
     Err(problem(whose, status, &document, retry_after))
 }
 

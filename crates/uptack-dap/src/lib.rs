@@ -21,7 +21,11 @@
 //! - [`address`]: which servers are safe to call. [`http_client`]: calling servers with limits.
 //! - [`protocol`]: everything that depends on the drafts.
 //!
-//! Without the feature `network` the crate calls no server: the rest of it reads, checks and signs documents.
+//! Features separate checking from taking part:
+//!
+//! - `network`, which is on by default, calls servers.
+//! - `protocol`, which it needs, makes and reads messages, and signs.
+//! - With `portable` and neither of them, the crate checks cards and release records, signatures included. That needs no TLS library and no C compiler.
 
 pub mod address;
 pub mod ballot;
@@ -30,6 +34,7 @@ pub mod client;
 pub mod clock;
 #[cfg(feature = "network")]
 pub mod collector;
+#[cfg(feature = "protocol")]
 pub mod credential;
 pub mod crypto;
 #[cfg(feature = "network")]
@@ -39,12 +44,20 @@ pub mod error;
 pub mod http_client;
 #[cfg(feature = "network")]
 pub mod listing;
+#[cfg(feature = "protocol")]
 pub mod private;
+#[cfg(feature = "protocol")]
 pub mod protocol;
 pub mod release;
 pub mod signed;
+#[cfg(feature = "protocol")]
 pub mod task;
+#[cfg(feature = "protocol")]
 pub mod token;
 
 pub use error::{Error, Hint, Result};
+#[cfg(feature = "protocol")]
 pub use task::card_task;
+
+#[cfg(not(any(feature = "protocol", feature = "portable")))]
+compile_error!("uptack-dap needs one of its features `network`, `protocol` and `portable`");

@@ -154,7 +154,12 @@ impl Fetcher<'_> {
         }
         let answer = tokio::time::timeout_at(self.deadline, self.get(url)).await;
         let bytes = answer.unwrap_or_else(|_| Err(Error::unreachable("the desk's answer takes too long")))?;
-        serde_json::from_slice(&bytes).map_err(|_| Error::refused("the desk's answer is not a list of queries"))
+        serde_json::from_slice(&bytes).map_err(|_| {
+            let address = self.desk;
+            Error::refused(format!(
+                "{address} does not answer like an Uptack desk: its answer is not a list of queries; check the address"
+            ))
+        })
     }
 
     /// The cards of these names that arrive within the bounds.

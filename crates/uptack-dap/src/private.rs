@@ -3,7 +3,7 @@
 use std::{
     fs::{DirBuilder, File, OpenOptions},
     io::{self, Write},
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use crate::error::{Error, Result};
@@ -45,15 +45,28 @@ pub fn create_file(path: &Path) -> Result<File> {
 }
 
 /// Writes a new file next to the target, readable by its owner alone, and renames it: there is never half a file.
+///
+/// The file has a random name and must not exist: in a folder that others can write to, nobody can prepare a link through which the
+/// secret would be written elsewhere, or a file that they already have open. A link in place of the target is replaced, not
+/// followed.
 pub fn write_secret(path: &Path, text: &str) -> Result<()> {
-    let partial = path.with_extension("partial");
-    write_durably(&partial, text)
-        .and_then(|()| std::fs::rename(&partial, path))
-        .map_err(|error| Error::file(path, error))
+    let partial = partial_name(path);
+    let written = write_durably(&partial, text).and_then(|()| std::fs::rename(&partial, path));
+    written.map_err(|error| {
+        // It may hold a part of the secret.
+        let _ = std::fs::remove_file(&partial);
+        Error::file(path, error)
+    })
+}
+
+fn partial_name(path: &Path) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{:016x}.partial", rand::random::<u64>()));
+    path.with_file_name(name)
 }
 
 fn write_durably(path: &Path, text: &str) -> io::Result<()> {
-    let mut file = owner_only().truncate(true).open(path)?;
+    let mut file = owner_only().create_new(true).open(path)?;
     file.write_all(text.as_bytes())?;
     file.sync_all()
 }
@@ -85,6 +98,30 @@ mod tests {
 
     fn mode(path: &Path) -> u32 {
         std::fs::metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
+    /// In a folder that an attacker can write to, with everything prepared under the names that are easy to guess.
+    #[test]
+    fn a_secret_is_written_through_no_link_and_into_no_file_that_was_there() {
+        let directory = tempfile::tempdir().unwrap();
+        let [secret, partial, elsewhere] =
+            ["pair.secret", "pair.partial", "elsewhere"].map(|name| directory.path().join(name));
+        std::fs::write(&elsewhere, "theirs").unwrap();
+        for link in [&secret, &partial] {
+            std::os::unix::fs::symlink(&elsewhere, link).unwrap();
+        }
+        write_secret(&secret, "ours").unwrap();
+        assert_eq!(std::fs::read_to_string(&elsewhere).unwrap(), "theirs");
+        assert!(std::fs::symlink_metadata(&secret).unwrap().is_file());
+        assert_eq!((std::fs::read_to_string(&secret).unwrap().as_str(), mode(&secret)), ("ours", 0o600));
+        // Nothing is left of the file that was renamed, nor of one that could not be.
+        let count = || std::fs::read_dir(directory.path()).unwrap().count();
+        assert_eq!(count(), 3);
+        std::fs::create_dir_all(directory.path().join("folder/inside")).unwrap();
+        assert!(write_secret(&directory.path().join("folder"), "ours").is_err());
+        assert_eq!(count(), 4);
+        let names: std::collections::BTreeSet<_> = (0..10).map(|_| partial_name(&secret)).collect();
+        assert_eq!(names.len(), 10);
     }
 
     #[test]

@@ -24,6 +24,21 @@ impl Token {
         Self(URL_SAFE_NO_PAD.encode(bytes))
     }
 
+    /// The fewest characters of a token that a server accepts: 16 random ones are far beyond guessing over a network.
+    pub const SHORTEST: usize = 16;
+
+    /// Refuses a token that could be guessed, for servers that are told which token to accept. The error does not quote it.
+    pub fn check_length(&self) -> Result<()> {
+        let length = self.0.len();
+        if length >= Self::SHORTEST {
+            return Ok(());
+        }
+        Err(Error::input(format!(
+            "the token has {length} characters and could be guessed; use at least {} random ones",
+            Self::SHORTEST
+        )))
+    }
+
     /// The token as it stands in a header.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -121,6 +136,15 @@ mod tests {
         let token = Token::generate();
         let shown = format!("{token:?} {:?}", token.hash());
         assert_eq!(shown, "Token(…) TokenHash(…)");
+    }
+
+    #[test]
+    fn short_tokens_are_for_no_server() {
+        let checked = |text: &str| Token::try_from(text.to_owned()).unwrap().check_length();
+        assert!(checked(&"x".repeat(16)).is_ok() && Token::generate().check_length().is_ok());
+        let error = checked("qqq").unwrap_err();
+        assert!(error.is_input() && error.to_string().contains("has 3 characters"), "{error}");
+        assert!(!error.to_string().contains("qqq"), "{error}");
     }
 
     #[test]

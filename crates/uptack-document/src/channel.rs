@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use uptack::algebra::{Program, Solution, to_text};
 use uptack::mechanism::{Custom, Noisy};
+use uptack::privacy::{LoneOwner, lone_owners};
 use uptack::{Cell, Channel, Mechanism, NoiseLaw, Output, Probability, answer_name};
 
 use crate::error::Error;
@@ -131,6 +132,8 @@ pub struct AlgebraDocument<'a> {
     determined: bool,
     nested: Vec<Value>,
     algebra: String,
+    /// The truths whose lone owners show in the published counts.
+    lone_owners: Vec<LoneOwner>,
 }
 
 /// The standard deviation of the solution in a crowd.
@@ -176,6 +179,7 @@ impl<'a> AlgebraDocument<'a> {
             determined: channel.determined(),
             nested: nested_json(program),
             algebra: to_text(channel),
+            lone_owners: lone_owners(channel),
         }
     }
 }

@@ -16,6 +16,7 @@ pub use error::Error;
 pub use estimate::{EstimateDocument, Estimates, SimulationDocument, interval_name};
 pub use plan::{plan_charts, plan_json, plan_sheet, sheet_points};
 pub use privacy::{
-    AuditDocument, ForeignDocument, PrivacyDocument, check_holds, repeated_json, verification_json, views_json,
+    AuditDocument, ForeignDocument, PrivacyDocument, check_holds, pure_json, repeated_json, verification_json,
+    views_json,
 };
 pub use wanted::{LinkedLimit, PlanError, Purpose, Solvable, TrustWanted, Wanted};

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 use uptack::audit::{Audit, AuditCoins, CoinFindings, Finding, Fit, ForeignAudit, ForeignReport, Report};
-use uptack::card::{Check, Trust};
+use uptack::card::{Check, NotChecked, Trust};
 use uptack::privacy::{Delta, Enclosure, Epsilon, Guarantee, Repeated, Target, Views};
 use uptack::{audit, card};
 
@@ -63,18 +63,25 @@ pub fn repeated_json(repeated: &Repeated, target: Target) -> Value {
 }
 
 /// A guarantee whose δ is 0.
-fn pure_json(epsilon: Enclosure) -> Value {
+pub fn pure_json(epsilon: Enclosure) -> Value {
     json!({"epsilon": {"lower": epsilon.lower(), "upper": epsilon.upper()}, "delta": 0})
 }
 
 /// The checks of a document of this kind, and whom its claims rest on.
 ///
 /// `wider_holds` accepts claims that are sound but promise less than is true.
-pub fn verification_json(kind: &str, checks: &[Check], trust: &[Trust], wider_holds: bool) -> Value {
+pub fn verification_json(
+    kind: &str,
+    checks: &[Check],
+    not_checked: &[NotChecked],
+    trust: &[Trust],
+    wider_holds: bool,
+) -> Value {
     json!({
         "document": kind,
         "checked": checks.iter().map(|check| check_json(check, wider_holds)).collect::<Vec<_>>(),
         "holds": checks.iter().all(|check| check_holds(check, wider_holds)),
+        "not_checked": not_checked,
         "trust": trust,
     })
 }

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use uptack::Progress;
 use uptack::plan::{self, Form, Noise, Objective, Over, Prior, Request, Solved, Trust, USUAL_LINKED_EPSILON, Unknown};
 use uptack::privacy::{Delta, Epsilon};
+use uptack::quantity::number;
 use uptack::{Error, Fraction};
 
 /// A request to the planner. Whichever of error, ε and owners is left out is solved for; with all three the plan is checked.
@@ -31,7 +32,7 @@ pub struct Wanted {
     pub participation: Option<Fraction>,
     /// The share of owners who are counted on to toss their coins.
     pub honest: Fraction,
-    /// The smallest batch that may be released; by default all owners.
+    /// The smallest batch that may be released; by default as many as [`Purpose::usual_batch`] says.
     pub minimum_batch: Option<u64>,
     /// The largest standard deviation of the estimate.
     pub error: Option<f64>,
@@ -49,14 +50,32 @@ pub struct Wanted {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// Comparing mechanisms, as `uptack plan` and Python do. The owners' coins are trusted alone; if one answer's ε is
-    /// bounded, answers may be written any way; a bound on answers is enough, without an ε of the release.
+    /// bounded, answers may be written any way; a bound on answers is enough, without an ε of the release. The smallest batch
+    /// is all owners.
     Comparing,
     /// Opening a query at a desk. The aggregators add noise and one honest aggregator is enough; there is one answer, and
-    /// always an ε of the release.
+    /// always an ε of the release. The smallest batch is 80 % of the owners.
     Asking,
 }
 
 impl Purpose {
+    /// The smallest batch that is released of this many expected owners, unless another one is given.
+    ///
+    /// A query with a batch of all owners would release nothing if one of them failed to answer, and all of them would have
+    /// paid. Four of five, rounded up, leave room for that; claims are made for the batch, not for all owners.
+    ///
+    /// ```
+    /// use uptack_document::Purpose;
+    /// assert_eq!([5000, 7, 4, 1].map(|owners| Purpose::Asking.usual_batch(owners)), [4000, 6, 4, 1]);
+    /// assert_eq!(Purpose::Comparing.usual_batch(5000), 5000);
+    /// ```
+    pub fn usual_batch(self, owners: u64) -> u64 {
+        match self {
+            Self::Comparing => owners,
+            Self::Asking => owners - owners / 5,
+        }
+    }
+
     fn noise_and_trust(self) -> (Noise, Trust) {
         match self {
             Self::Comparing => (Noise::None, Trust::Owners),
@@ -92,7 +111,7 @@ impl FromStr for LinkedLimit {
     fn from_str(text: &str) -> Result<Self, String> {
         match text {
             "none" => Ok(Self::None),
-            number => number.parse().map(Self::AtMost).map_err(|_| "give a number, or none".to_owned()),
+            text => number(text).map(Self::AtMost).map_err(|error| format!("{error}; give a number, or none")),
         }
     }
 }
@@ -127,7 +146,7 @@ impl PlanError {
             Self::NoError | Self::BadError => Some("error"),
             Self::BatchWithoutOwners => Some("minimum_batch"),
             Self::OutOfRange { field, .. } => Some(field),
-            Self::Refused(_) => None,
+            Self::Refused(error) => error.field(),
         }
     }
 
@@ -229,11 +248,12 @@ impl Wanted {
             release: self.release()?,
             answer_epsilon: self.answer_epsilon,
             linked_epsilon: self.linked_epsilon(),
+            linked_epsilon_for_noise_only: self.trust.linked.is_none(),
             noise,
             trust,
             participation: self.participation.as_ref().map(Fraction::to_f64),
             honest: self.honest.clone(),
-            minimum_batch: self.minimum_batch.unwrap_or(owners),
+            minimum_batch: self.minimum_batch.unwrap_or(self.purpose.usual_batch(owners)),
             form: self.form.unwrap_or(self.usual_form()),
             objective,
             family: self.family.clone(),
@@ -291,6 +311,8 @@ impl Wanted {
     fn planned_owners(&self) -> Result<u64, PlanError> {
         match (self.owners, self.minimum_batch) {
             (Some(owners), _) => Ok(owners),
+            // A multiple of five, of which four fifths are exact: solving keeps the share of the minimum batch.
+            (None, None) if self.purpose == Purpose::Asking => Ok(self.yes.1.max(2).next_multiple_of(5)),
             (None, None) => Ok(self.yes.1.max(2)),
             (None, Some(_)) => Err(PlanError::BatchWithoutOwners),
         }

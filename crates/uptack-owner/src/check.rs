@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeSet, HashMap},
+    hash::Hash,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 use uptack::{
@@ -18,7 +19,7 @@ use uptack_dap::{
 use url::Url;
 
 use crate::{
-    policy::{LifetimeLimits, Limit, Origin, Policy},
+    policy::{BudgetView, Limit, Origin, Policy},
     predicate::Predicate,
 };
 
@@ -43,9 +44,9 @@ impl std::fmt::Display for Refusal {
     }
 }
 
-/// A card that the policy allows, with its price.
+/// A card that the policy allows, if what it claims is true. Its claims were not recomputed.
 #[derive(Debug)]
-pub struct Accepted {
+pub struct Allowed {
     /// The card, under its name.
     pub opened: OpenedCard,
     /// The task that it defines.
@@ -58,8 +59,23 @@ pub struct Accepted {
     pub most_yes: usize,
     /// Its names: what it is called, what is charged for it, and which answer of that charge it asks for.
     pub names: CardNames,
+}
+
+/// A card that the policy allows and whose claims are true, with its price.
+#[derive(Debug)]
+pub struct Accepted {
+    /// The card, and what it asks.
+    pub allowed: Arc<Allowed>,
     /// What it costs.
     pub price: Price,
+}
+
+impl std::ops::Deref for Accepted {
+    type Target = Allowed;
+
+    fn deref(&self) -> &Allowed {
+        &self.allowed
+    }
 }
 
 /// Whom a card asks for the truth.
@@ -97,6 +113,17 @@ pub struct Price {
     pub release: Option<Charge>,
 }
 
+impl Price {
+    /// The cost for one view.
+    pub(crate) fn of(&self, view: BudgetView) -> Option<&Charge> {
+        match view {
+            BudgetView::Linked => self.linked.as_ref(),
+            BudgetView::OneAggregator => self.one_aggregator.as_ref(),
+            BudgetView::Release => self.release.as_ref(),
+        }
+    }
+}
+
 /// Checks cards and remembers its decisions, by the hash of the card. Clones share what they remember.
 #[derive(Clone)]
 pub struct Checker {
@@ -104,37 +131,32 @@ pub struct Checker {
     desk: Option<Url>,
     work: u64,
     known: Arc<Mutex<Decisions>>,
-    prices: Arc<Mutex<Prices>>,
+    computed: Arc<Computed>,
 }
 
-/// What was decided about each card.
-type Decisions = HashMap<TaskId, Result<Arc<Accepted>, Refusal>>;
+/// What was decided about each card, by its statements alone.
+type Decisions = HashMap<TaskId, Result<Arc<Allowed>, Refusal>>;
 
-/// What verification has found.
-type Prices = HashMap<PriceBasis, Result<Price, Refusal>>;
+/// What takes work and depends on no policy's limits. Cards with the same claims share it.
+#[derive(Default)]
+struct Computed {
+    verified: Mutex<HashMap<Basis, Result<(), Refusal>>>,
+    charges: Mutex<HashMap<ChargeBasis, Result<Charge, Refusal>>>,
+}
 
-/// Everything that a price depends on.
-#[derive(PartialEq, Eq, Hash)]
-struct PriceBasis {
+/// The part of a card that its claims depend on, and the work allowed for verifying them.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Basis {
     card: String,
-    has_linked_budget: bool,
-    has_one_aggregator_budget: bool,
-    has_release_budget: bool,
-    delta_bits: u64,
     work: u64,
 }
 
-impl PriceBasis {
-    fn new(card: &Card, lifetime: &LifetimeLimits, work: u64) -> Self {
-        Self {
-            card: card.canonical(),
-            has_linked_budget: lifetime.linked.is_limited(),
-            has_one_aggregator_budget: lifetime.has_one_aggregator_budget(),
-            has_release_budget: lifetime.release.is_limited(),
-            delta_bits: lifetime.delta.to_bits(),
-            work,
-        }
-    }
+/// Everything that the cost for one view depends on.
+#[derive(PartialEq, Eq, Hash)]
+struct ChargeBasis {
+    claims: Basis,
+    view: BudgetView,
+    delta_bits: u64,
 }
 
 impl Checker {
@@ -145,7 +167,7 @@ impl Checker {
 
     /// A checker that gives up, and refuses, after `work` steps.
     pub fn with_work(policy: Policy, work: u64) -> Self {
-        Self { policy, desk: None, work, known: Arc::default(), prices: Arc::default() }
+        Self { policy, desk: None, work, known: Arc::default(), computed: Arc::default() }
     }
 
     /// A checker for the cards of one desk.
@@ -155,7 +177,7 @@ impl Checker {
 
     /// Shares verified claims with another checker, which may have another policy.
     pub fn sharing(self, other: &Self) -> Self {
-        Self { prices: Arc::clone(&other.prices), ..self }
+        Self { computed: Arc::clone(&other.computed), ..self }
     }
 
     /// The policy.
@@ -163,22 +185,37 @@ impl Checker {
         &self.policy
     }
 
-    /// Whether the card may be answered now.
+    /// Whether the card may be answered now. This recomputes its claims, unless they are known.
     pub fn check(&self, signed: &SignedCard, now: u64) -> Result<Arc<Accepted>, Refusal> {
-        let accepted = self.check_card(signed)?;
-        self.check_desk(&accepted.opened.signer)?;
-        let (opens, closes) = accepted.window;
+        self.accept(self.allow(signed, now)?)
+    }
+
+    /// Whether the card may be answered while it is open. This recomputes its claims, unless they are known.
+    pub fn check_card(&self, signed: &SignedCard) -> Result<Arc<Accepted>, Refusal> {
+        self.accept(self.allow_card(signed)?)
+    }
+
+    fn accept(&self, allowed: Arc<Allowed>) -> Result<Arc<Accepted>, Refusal> {
+        let price = self.verified_price(&allowed.opened.card)?;
+        Ok(Arc::new(Accepted { allowed, price }))
+    }
+
+    /// Whether the card may be answered now, if its claims are true: everything that takes little work.
+    pub fn allow(&self, signed: &SignedCard, now: u64) -> Result<Arc<Allowed>, Refusal> {
+        let allowed = self.allow_card(signed)?;
+        self.check_desk(&allowed.opened.signer)?;
+        let (opens, closes) = allowed.window;
         if now < opens {
             return Err(Refusal("the query has not opened yet".to_owned()));
         }
         if now >= closes {
             return Err(Refusal("the query has closed".to_owned()));
         }
-        Ok(accepted)
+        Ok(allowed)
     }
 
-    /// Whether the card may be answered while it is open.
-    pub fn check_card(&self, signed: &SignedCard) -> Result<Arc<Accepted>, Refusal> {
+    /// Whether the card may be answered while it is open, if its claims are true.
+    pub fn allow_card(&self, signed: &SignedCard) -> Result<Arc<Allowed>, Refusal> {
         // Name and signature come first: decisions are remembered for a card, not for what somebody calls it.
         let opened = signed.open().map_err(refusal)?;
         if !self.policy.knows(&opened.signer) {
@@ -193,6 +230,17 @@ impl Checker {
         verdict
     }
 
+    /// Whether a check of the card takes no work any more, because claims like its own are known to be true or false.
+    pub(crate) fn is_computed(&self, card: &Card) -> bool {
+        let claims = self.basis(&part_of_claims(card));
+        let is_priced = |view| lock(&self.computed.charges).contains_key(&self.charge_basis(&claims, view));
+        match lock(&self.computed.verified).get(&claims) {
+            Some(Ok(())) => self.limited_views().all(is_priced),
+            Some(Err(_)) => true,
+            None => false,
+        }
+    }
+
     /// Refuses a signer whom the policy does not name for this desk, if it names desks.
     fn check_desk(&self, signer: &PublicKey) -> Result<(), Refusal> {
         let (Some(named), Some(url)) = (&self.policy.desks, &self.desk) else { return Ok(()) };
@@ -205,7 +253,7 @@ impl Checker {
         Err(Refusal(format!("the card is signed by {signer}, whom the policy does not name for {desk}")))
     }
 
-    fn judge(&self, opened: OpenedCard) -> Result<Accepted, Refusal> {
+    fn judge(&self, opened: OpenedCard) -> Result<Allowed, Refusal> {
         let card = &opened.card;
         let parameters = card_task::parameters(card).map_err(refusal)?;
         let window = card.window().map_err(refusal)?;
@@ -217,8 +265,7 @@ impl Checker {
         let names = card_task::names(card).map_err(refusal)?;
         self.check_trust(card, &parameters)?;
         self.check_limits(card)?;
-        let price = self.verified_price(card)?;
-        Ok(Accepted { parameters, window, asked, most_yes, names, price, opened })
+        Ok(Allowed { parameters, window, asked, most_yes, names, opened })
     }
 
     /// Whom the card asks: the person if there is nothing to evaluate.
@@ -336,34 +383,57 @@ impl Checker {
     /// are verified once.
     fn verified_price(&self, card: &Card) -> Result<Price, Refusal> {
         let card = part_of_claims(card);
-        let basis = PriceBasis::new(&card, &self.policy.lifetime, self.work);
-        if let Some(found) = lock(&self.prices).get(&basis) {
-            return found.clone();
-        }
-        let found = affordable(&card)
-            .and_then(|()| card.verify(WorkLimit::steps(self.work)).map_err(refusal))
-            .and_then(|_| self.price(&card));
-        lock(&self.prices).insert(basis, found.clone());
-        found
+        self.verify(&card)?;
+        let charge = |view| self.policy.lifetime.budget(view).map(|_| self.computed_charge(&card, view)).transpose();
+        Ok(Price {
+            linked: charge(BudgetView::Linked)?,
+            one_aggregator: charge(BudgetView::OneAggregator)?,
+            release: charge(BudgetView::Release)?,
+        })
     }
 
-    /// The cost for every view that the owner keeps a budget for.
-    fn price(&self, card: &Card) -> Result<Price, Refusal> {
-        let lifetime = &self.policy.lifetime;
-        let queries = card.counted_queries().map_err(refusal)?;
-        let linked = lifetime.linked.is_limited().then(|| linked_charge(card, queries)).transpose()?;
-        let release = lifetime.release.is_limited().then(|| self.release_charge(card, queries)).transpose();
-        let release = release.map_err(refusal)?;
-        let one_aggregator = lifetime.has_one_aggregator_budget().then(|| one_aggregator_charge(card)).transpose()?;
-        Ok(Price { linked, one_aggregator, release })
+    fn verify(&self, card: &Card) -> Result<(), Refusal> {
+        remembered(&self.computed.verified, self.basis(card), || {
+            affordable(card)?;
+            card.verify(WorkLimit::steps(self.work)).map(drop).map_err(refusal)
+        })
+    }
+
+    /// What a card costs in one view, whether or not there is a budget for it. Its claims are not verified.
+    pub(crate) fn charge(&self, card: &Card, view: BudgetView) -> Result<Charge, Refusal> {
+        self.computed_charge(&part_of_claims(card), view)
+    }
+
+    fn computed_charge(&self, card: &Card, view: BudgetView) -> Result<Charge, Refusal> {
+        let basis = self.charge_basis(&self.basis(card), view);
+        remembered(&self.computed.charges, basis, || {
+            let queries = card.counted_queries().map_err(refusal)?;
+            match view {
+                BudgetView::Linked => linked_charge(card, queries),
+                BudgetView::OneAggregator => one_aggregator_charge(card, queries),
+                BudgetView::Release => self.release_charge(card, queries).map_err(refusal),
+            }
+        })
+    }
+
+    fn basis(&self, card: &Card) -> Basis {
+        Basis { card: card.canonical(), work: self.work }
+    }
+
+    fn charge_basis(&self, claims: &Basis, view: BudgetView) -> ChargeBasis {
+        ChargeBasis { claims: claims.clone(), view, delta_bits: self.policy.lifetime.delta.to_bits() }
+    }
+
+    /// The views that the owner keeps a budget for.
+    fn limited_views(&self) -> impl Iterator<Item = BudgetView> {
+        BudgetView::ALL.into_iter().filter(|view| self.policy.lifetime.budget(*view).is_some())
     }
 
     fn release_charge(&self, card: &Card, queries: u64) -> Result<Charge, uptack::Error> {
         let channel = card.checked_channel()?;
         let accountant = privacy::release(&channel, card.claim_owners()?)?.with_limit(WorkLimit::steps(self.work));
-        let smallest = (self.policy.lifetime.delta * SHARE_OF_DELTA).max(1e-30);
-        let loss = privacy::release_loss(&accountant, LIFETIME_QUERIES.max(queries), smallest)?;
-        Charge::dominated_by(loss).repeated(queries)
+        let smallest = self.policy.lifetime.delta * SHARE_OF_DELTA;
+        privacy::release_charge(&accountant, LIFETIME_QUERIES.max(queries), smallest)?.repeated(queries)
     }
 }
 
@@ -385,13 +455,12 @@ fn linked_charge(card: &Card, queries: u64) -> Result<Charge, Refusal> {
 /// What a card's releases cost if one aggregator is honest and nobody else, from the card's integers.
 ///
 /// Without noise, somebody who knows everybody else's answers learns the owner's: the cost is that of the answers themselves.
-pub(crate) fn one_aggregator_charge(card: &Card) -> Result<Charge, Refusal> {
+fn one_aggregator_charge(card: &Card, queries: u64) -> Result<Charge, Refusal> {
     let channel = card.checked_channel().map_err(refusal)?;
     let noisy = privacy::one_aggregator(&channel).map(|epsilon| epsilon.upper());
     let one = noisy
         .or_else(|| privacy::linked_epsilon(&channel))
         .ok_or_else(|| Refusal("the card has no guarantee that one honest aggregator alone could keep".to_owned()))?;
-    let queries = card.counted_queries().map_err(refusal)?;
     Charge::pure(one).and_then(|charge| charge.repeated(queries)).map_err(refusal)
 }
 
@@ -458,6 +527,16 @@ fn check_separate(card: &Card, parameters: &TaskParameters) -> Result<(), Refusa
 
 fn refusal(error: impl std::fmt::Display) -> Refusal {
     Refusal(error.to_string())
+}
+
+/// What is remembered under a key, or is computed now. The lock is not held while it is computed.
+fn remembered<K: Eq + Hash, T: Clone>(memory: &Mutex<HashMap<K, T>>, key: K, compute: impl FnOnce() -> T) -> T {
+    if let Some(found) = lock(memory).get(&key) {
+        return found.clone();
+    }
+    let computed = compute();
+    lock(memory).insert(key, computed.clone());
+    computed
 }
 
 fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {

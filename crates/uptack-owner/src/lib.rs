@@ -8,6 +8,7 @@
 //!
 //! - [`policy`]: what an owner allows. [`check`]: a card against it.
 //! - [`predicate`], [`attributes`]: the truth, computed on the device and nowhere else. [`typing`]: mistakes in a question.
+//!   [`fit`]: owners whose attributes do not fit a question.
 //! - [`question`]: what an analyst asks, as owners will parse it.
 //! - [`ledger`]: what was answered and what is left; durable before the first coin.
 //! - [`schedule`]: when a report is sent. [`client`]: one owner or a whole fleet answering.
@@ -16,11 +17,13 @@ pub mod attributes;
 pub mod check;
 pub mod client;
 mod error;
+pub mod fit;
 pub mod ledger;
 pub mod policy;
 pub mod predicate;
 pub mod question;
 pub mod schedule;
+mod spelling;
 pub mod typing;
 
 pub use error::{Error, Result};

@@ -34,6 +34,7 @@ use crate::error::{Error, Result};
 /// one-aggregator = 10.0             # at δ = 0
 /// release = 10.0
 /// delta = 1e-5
+/// share-per-signer = 0.25           # how much of each ε one signer may use up; left out: all of it
 ///
 /// [[desks]]                         # whose cards are looked at; left out: any desk's
 /// address = "https://desk.example"
@@ -124,6 +125,34 @@ pub struct LifetimeLimits {
     pub release: Limit,
     /// δ of the linked answers and of everything that is published.
     pub delta: f64,
+    /// The share of each ε that the cards of one signer may use up; all of it if `None`.
+    #[serde(default, deserialize_with = "optional_share")]
+    pub share_per_signer: Option<Fraction>,
+}
+
+/// A view that a lifetime budget is kept for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum BudgetView {
+    /// All answers, if nobody else is honest.
+    Linked,
+    /// Everything published, if one aggregator is honest and nobody else.
+    OneAggregator,
+    /// Everything published.
+    Release,
+}
+
+impl BudgetView {
+    /// All of them, the cheapest to compute first.
+    pub(crate) const ALL: [Self; 3] = [Self::Linked, Self::OneAggregator, Self::Release];
+
+    /// The word for it in the ledger and in output.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Linked => "linked",
+            Self::OneAggregator => "one_aggregator",
+            Self::Release => "release",
+        }
+    }
 }
 
 impl LifetimeLimits {
@@ -134,12 +163,21 @@ impl LifetimeLimits {
             one_aggregator: Some(Limit::AtMost(10.0)),
             release: Limit::AtMost(10.0),
             delta: 1e-5,
+            share_per_signer: None,
         }
     }
 
-    /// Whether the view of one honest aggregator is charged for.
-    pub(crate) fn has_one_aggregator_budget(&self) -> bool {
-        self.one_aggregator.is_some_and(Limit::is_limited)
+    /// ε and δ of the budget for a view; `None` if it has no limit.
+    pub(crate) fn budget(&self, view: BudgetView) -> Option<(f64, f64)> {
+        let (limit, delta) = match view {
+            BudgetView::Linked => (self.linked, self.delta),
+            BudgetView::OneAggregator => (self.one_aggregator.unwrap_or(Limit::Unlimited), 0.0),
+            BudgetView::Release => (self.release, self.delta),
+        };
+        match limit {
+            Limit::AtMost(epsilon) => Some((epsilon, delta)),
+            Limit::Unlimited => None,
+        }
     }
 }
 
@@ -153,11 +191,6 @@ pub enum Limit {
 }
 
 impl Limit {
-    /// Whether there is a limit.
-    pub(crate) fn is_limited(self) -> bool {
-        self != Self::Unlimited
-    }
-
     /// Whether a claim is within the limit; without a guarantee (`None`), only if there is no limit.
     pub fn allows(self, epsilon: Option<f64>) -> bool {
         match self {
@@ -196,6 +229,10 @@ fn share<'de, D: serde::Deserializer<'de>>(from: D) -> std::result::Result<Fract
     let value = f64::deserialize(from)?;
     let refuse = || serde::de::Error::custom("a share lies between 0 and 1");
     Fraction::from_f64(value).ok().filter(|_| (0.0..=1.0).contains(&value)).ok_or_else(refuse)
+}
+
+fn optional_share<'de, D: serde::Deserializer<'de>>(from: D) -> std::result::Result<Option<Fraction>, D::Error> {
+    share(from).map(Some)
 }
 
 impl Policy {

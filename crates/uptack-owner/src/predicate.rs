@@ -21,6 +21,7 @@ use uptack::Truth;
 use crate::{
     attributes::Attributes,
     error::{Error, Result},
+    spelling,
     typing::{self, Declared},
 };
 
@@ -58,16 +59,37 @@ pub struct Predicate {
 }
 
 impl Predicate {
-    /// Parses a predicate and refuses what an owner should not have to evaluate.
+    /// Parses a predicate; refuses what an owner should not have to evaluate, and what is not a yes/no expression.
     ///
     /// ```
     /// use uptack_owner::predicate::Predicate;
     /// let predicate = Predicate::parse(r#"station == "1203871" && speed > 50.0"#)?;
     /// assert_eq!(predicate.attributes(), ["speed", "station"]);
     /// assert!(Predicate::parse("[1, 2].exists(x, x == lane)").is_err());
+    /// assert!(Predicate::parse("speed").is_err());
     /// # Ok::<(), uptack_owner::Error>(())
     /// ```
     pub fn parse(text: &str) -> Result<Self> {
+        let predicate = Self::parse_unchecked(text)?;
+        predicate.check_types(&Declared::default())?;
+        Ok(predicate)
+    }
+
+    /// A predicate that can be read, and is probably meant by a text that cannot: with `==` for `=`, `&&` for `and`, and
+    /// straight quotation marks.
+    ///
+    /// ```
+    /// use uptack_owner::predicate::Predicate;
+    /// let meant = Predicate::suggestion("station = '7' and not lane = 1").unwrap();
+    /// assert_eq!(meant, r#"station == "7" && !(lane == 1)"#);
+    /// assert_eq!(Predicate::suggestion("station =="), None);
+    /// ```
+    pub fn suggestion(text: &str) -> Option<String> {
+        Some(spelling::corrected(text)).filter(|meant| meant != text && Self::parse(meant).is_ok())
+    }
+
+    /// Parses a predicate without asking whether it is a yes/no expression.
+    pub(crate) fn parse_unchecked(text: &str) -> Result<Self> {
         if text.len() > LONGEST {
             return Err(refuse(format!("it has {} bytes, and {LONGEST} are allowed", text.len())));
         }
@@ -79,10 +101,7 @@ impl Predicate {
     }
 
     fn parse_here(text: &str) -> Result<Self> {
-        let program = Program::compile(text).map_err(|errors| {
-            let first = errors.to_string();
-            refuse(first.lines().next().unwrap_or("it cannot be parsed").to_owned())
-        })?;
+        let program = Program::compile(text).map_err(|errors| unreadable(text, &errors.to_string()))?;
         let mut attributes = Vec::new();
         let depth = walk(program.expression(), &mut attributes)?;
         attributes.sort();
@@ -97,14 +116,14 @@ impl Predicate {
 
     /// Refuses a predicate that nobody could answer with *yes* because of its types, or that reads what nobody has.
     ///
-    /// This is for analysts. Owners do not check types: for them, what cannot be evaluated is *no*.
+    /// This is for analysts, who may know the attributes of owners. An owner's decision must not depend on its own
+    /// attributes: for it, what cannot be evaluated is *no*.
     ///
     /// ```
     /// use uptack_owner::{predicate::Predicate, typing::Declared};
     /// let declared = Declared::parse(["lane:int"])?;
     /// assert!(Predicate::parse("lane == 3")?.check_types(&declared).is_ok());
     /// assert!(Predicate::parse("lane == \"3\"")?.check_types(&declared).is_err());
-    /// assert!(Predicate::parse("3 + 4")?.check_types(&Declared::default()).is_err());
     /// # Ok::<(), uptack_owner::Error>(())
     /// ```
     pub fn check_types(&self, declared: &Declared) -> Result<()> {
@@ -221,6 +240,22 @@ const SCALAR: u64 = 8;
 /// The length of the longest number as text: a double near the smallest one.
 const LONGEST_NUMBER: u64 = 400;
 
+/// Where a text stops being a predicate. The parser's own words name its tokens and quote the text, which comes from a
+/// stranger; only its place is taken from them: `ERROR: <input>:LINE:COLUMN: …`.
+fn unreadable(text: &str, errors: &str) -> Error {
+    if text.trim().is_empty() {
+        return refuse("it is empty");
+    }
+    let mut numbers = errors.split(':').skip(2).map_while(|number| number.parse::<usize>().ok());
+    let place = match (numbers.next(), numbers.next()) {
+        (Some(1), Some(column)) if column > text.chars().count() => "it is incomplete: it ends too early".to_owned(),
+        (Some(1), Some(column)) => format!("it cannot be read at character {column}"),
+        (Some(line), Some(column)) => format!("it cannot be read at line {line}, character {column}"),
+        _ => "it cannot be read".to_owned(),
+    };
+    refuse(format!("{place}; write comparisons as in `station == \"7\" && speed > 50`"))
+}
+
 /// Names the predicate without quoting it: it comes from a stranger and may be long.
 fn refuse(reason: impl std::fmt::Display) -> Error {
     Error::Input(format!("the predicate is refused: {reason}"))
@@ -272,7 +307,7 @@ fn check_function(name: &str) -> Result<()> {
     if OPERATORS.contains(&name) || FUNCTIONS.contains(&name) {
         return Ok(());
     }
-    Err(refuse(format!("it calls `{name}`, which is not allowed")))
+    Err(refuse(format!("it calls `{name}`, which is not allowed; allowed are {}", FUNCTIONS.join(", "))))
 }
 
 fn is_field(entry: &IdedEntryExpr) -> bool {
@@ -313,10 +348,10 @@ mod tests {
             r#"station == "1203871""#,
             r#"station in ["1", "1203871"] && speed > 50.0"#,
             "lane == 3 || speed > 100.0",
-            "taxi",
+            "taxi == true",
             r#"!(station.startsWith("9")) && "b" in tags"#,
             "size(tags) == 2",
-            "lane + 1 == 4 ? taxi : false",
+            "lane + 1 == 4 ? taxi == true : false",
         ] {
             assert!(truth(yes), "{yes}");
         }
@@ -327,13 +362,13 @@ mod tests {
     fn whatever_is_not_true_is_no() {
         for no in [
             "missing == 1",
-            "lane",
-            "station",
+            "lane == true",
+            "station == 3",
             r#"station < 5"#,
             "lane / 0 == 1",
             "9223372036854775807 + lane > 0",
             "tags[7] == \"a\"",
-            "taxi && missing",
+            "taxi == true && missing == 1",
         ] {
             assert!(!truth(no), "{no}");
         }
@@ -359,6 +394,43 @@ mod tests {
         }
         let long = format!("station == \"{}\"", "x".repeat(LONGEST));
         assert!(Predicate::parse(&long).unwrap_err().to_string().contains("1024 are allowed"));
+    }
+
+    #[test]
+    fn a_text_that_cannot_be_read_is_answered_with_its_place_and_not_with_the_parsers_tokens() {
+        for (bad, words) in [
+            ("", "it is empty"),
+            (" ", "it is empty"),
+            ("station ==", "it is incomplete"),
+            ("station = '7'", "cannot be read at character 9; write comparisons as in `station == \"7\""),
+            ("a == 1 &&\n b = 2", "line 2, character 4"),
+        ] {
+            let told = Predicate::parse(bad).unwrap_err().to_string();
+            assert!(told.contains(words), "{bad}: {told}");
+            for raw in ["<input>", "Syntax error", "token", "expecting", "'7'"] {
+                assert!(!told.contains(raw), "{bad}: {told}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_was_meant_is_suggested_only_if_it_can_be_read() {
+        for (bad, meant) in [
+            ("station = '7'", r#"station == "7""#),
+            ("station = 7", "station == 7"),
+            ("lane = 1 AND speed >= 50", "lane == 1 && speed >= 50"),
+            ("lane = 1 or not speed > 50", "lane == 1 || !(speed > 50)"),
+            ("lane <> 1", "lane != 1"),
+            ("lane === 1", "lane == 1"),
+            ("station == “7”", r#"station == "7""#),
+            ("road == 'and so = on' & lane ≥ 2", r#"road == "and so = on" && lane >= 2"#),
+            ("mode is 3", "mode == 3"),
+        ] {
+            assert_eq!(Predicate::suggestion(bad).as_deref(), Some(meant), "{bad}");
+        }
+        for hopeless in ["", "station ==", "speed", "station = ", "f(1) = 2", "lane == 1"] {
+            assert_eq!(Predicate::suggestion(hopeless), None, "{hopeless}");
+        }
     }
 
     #[test]
@@ -452,7 +524,7 @@ mod tests {
 
     #[test]
     fn brackets_are_nested_no_deeper_than_allowed() {
-        let nested = |times: usize| format!("{}taxi{}", "(".repeat(times), ")".repeat(times));
+        let nested = |times: usize| format!("{}taxi == true{}", "(".repeat(times), ")".repeat(times));
         assert!(truth(&nested(DEEPEST)));
         let error = Predicate::parse(&nested(DEEPEST + 1)).unwrap_err().to_string();
         assert!(error.contains("nested more than 64 deep"), "{error}");

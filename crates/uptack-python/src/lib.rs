@@ -23,9 +23,11 @@ mod _core {
     #[pymodule_export]
     use super::plan::{PyPlan, make_plan};
     #[pymodule_export]
-    use super::privacy::{PyComposition, all_views};
+    use super::privacy::{PyComposition, all_views, release_loss, some_views};
     #[pymodule_export]
-    use super::results::{algebra, claim, consistent, each_confidence, evaluate, nearest, simulate, verify};
+    use super::results::{
+        algebra, claim, consistent, each_confidence, evaluate, nearest, simulate, simultaneous_kind, verify,
+    };
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use pyo3::prelude::*;
+use serde_json::{Value, json};
 use uptack::Fraction;
 use uptack::card::Card;
 use uptack::plan::{self, Form, Noise, Over, Solved, Trust, Unknown};
+use uptack_chart::{Axis, Chart, Scale};
 use uptack_document::{LinkedLimit, PlanError, Purpose, TrustWanted, Wanted, plan_json, plan_sheet, sheet_points};
 
 use crate::channel::PyChannel;
@@ -43,7 +45,7 @@ const OVERS: &[(&str, Over)] = &[("worst", Over::Worst), ("mean", Over::Mean)];
 const OBJECTIVES: &[(&str, bool)] = &[("sd", false), ("paper", true)];
 
 /// The value of a word.
-fn word<T: Copy>(name: &str, said: &str, words: &[(&str, T)]) -> Result<T> {
+pub(crate) fn word<T: Copy>(name: &str, said: &str, words: &[(&str, T)]) -> Result<T> {
     let known = words.iter().find(|(known, _)| *known == said).map(|(_, value)| *value);
     known.ok_or_else(|| {
         let all: Vec<&str> = words.iter().map(|(known, _)| *known).collect();
@@ -145,13 +147,31 @@ impl PyPlan {
         toml::to_string(&card).map_err(|error| internal(&error.to_string()))
     }
 
-    /// The charts, as SVG.
+    /// The charts: as SVG, and their data as JSON.
     #[pyo3(signature = (progress=None))]
-    fn chart(&self, py: Python<'_>, progress: Listener<'_>) -> PyResult<String> {
+    fn chart(&self, py: Python<'_>, progress: Listener<'_>) -> PyResult<(String, String)> {
         let outcome = Arc::clone(&self.outcome);
         let points = sheet_points(&outcome.request, &outcome.plan);
-        counted(py, progress, points, move |progress| {
-            Ok::<_, PyFailure>(plan_sheet(&outcome.request, &outcome.plan, progress).to_svg())
-        })
+        let sheet = counted(py, progress, points, move |progress| {
+            Ok::<_, PyFailure>(plan_sheet(&outcome.request, &outcome.plan, progress))
+        })?;
+        let data: Vec<Value> = sheet.charts.iter().map(chart_data).collect();
+        Ok((sheet.to_svg(), to_text(&data)?))
     }
+}
+
+/// A chart's labels and the columns of its series; an error that no mechanism of a family reaches is null.
+fn chart_data(chart: &Chart) -> Value {
+    let axis = |axis: &Axis| json!({"label": axis.label, "logarithmic": axis.scale == Scale::Log});
+    let series = chart.data().into_iter().map(|(name, points)| {
+        let (x, y): (Vec<f64>, Vec<f64>) = points.iter().map(|point| (point.x, point.y)).unzip();
+        json!({"name": name, "x": x, "y": y})
+    });
+    json!({
+        "title": chart.title,
+        "subtitle": chart.subtitle,
+        "x": axis(&chart.x),
+        "y": axis(&chart.y),
+        "series": series.collect::<Vec<_>>(),
+    })
 }

@@ -3,16 +3,17 @@
 use std::sync::Arc;
 
 use pyo3::prelude::*;
+use serde_json::{Map, Value, json};
 use uptack::Progress;
 use uptack::privacy::composition::{Composition, FixedInAdvance, LossDistribution, add_local};
 use uptack::privacy::{self, Accountant, Delta, Epsilon, Repeated, Target, Views, WorkLimit};
 use uptack::{Channel, Mechanism};
-use uptack_document::PrivacyDocument;
+use uptack_document::{PrivacyDocument, pure_json, repeated_json};
 
 use crate::channel::PyChannel;
 use crate::failure::{PyFailure, Result, to_text};
 use crate::long_work::{Listener, counted};
-use crate::plan::share;
+use crate::plan::{share, word};
 
 /// Every view, as `uptack privacy --json` prints it. Exactly one of `delta` and `epsilon` is given.
 #[pyfunction(name = "privacy")]
@@ -35,6 +36,105 @@ pub(crate) fn all_views(
     let all = Views::work(&law, owners, question.limit);
     let card = counted(py, progress, all, move |progress| question.card(&law, repeat, progress))?;
     to_text(&card.json(&channel.mechanism.to_string()))
+}
+
+/// The views of these names, with the keys of the whole document that are about them. Nothing else is computed.
+#[pyfunction]
+#[pyo3(signature = (channel, owners, *, views, delta, epsilon, repeat, honest, work, progress))]
+#[allow(clippy::too_many_arguments, reason = "they are keywords, and the package's own code names them again")]
+pub(crate) fn some_views(
+    py: Python<'_>,
+    channel: &PyChannel,
+    owners: u64,
+    views: Vec<String>,
+    delta: Option<f64>,
+    epsilon: Option<f64>,
+    repeat: Option<u64>,
+    honest: &str,
+    work: u64,
+    progress: Listener<'_>,
+) -> PyResult<String> {
+    let owners = privacy::honest_owners(owners, &share("honest", honest)?).map_err(PyFailure::from)?;
+    let question = ReleaseQuestion { owners, target: target(delta, epsilon)?, limit: WorkLimit::default().times(work) };
+    let wanted = views.iter().map(|name| ViewName::named(name)).collect::<Result<Vec<_>>>()?;
+    let law = channel.channel.clone();
+    let all = question.work(&law, &wanted);
+    let mut document = counted(py, progress, all, move |progress| question.some(&law, &wanted, repeat, progress))?;
+    document["mechanism"] = json!(channel.mechanism.to_string());
+    to_text(&document)
+}
+
+/// A measure on privacy losses that dominates one release.
+#[pyfunction]
+#[pyo3(signature = (channel, owners, *, repetitions, smallest_delta, honest, work, progress))]
+#[allow(clippy::too_many_arguments, reason = "they are keywords, and the package's own code names them again")]
+pub(crate) fn release_loss(
+    py: Python<'_>,
+    channel: &PyChannel,
+    owners: u64,
+    repetitions: u64,
+    smallest_delta: f64,
+    honest: &str,
+    work: u64,
+    progress: Listener<'_>,
+) -> PyResult<WrittenLoss> {
+    let owners = privacy::honest_owners(owners, &share("honest", honest)?).map_err(PyFailure::from)?;
+    let smallest = Target::Delta(Delta::new(smallest_delta).map_err(PyFailure::from)?);
+    let question = ReleaseQuestion { owners, target: smallest, limit: WorkLimit::default().times(work) };
+    let law = channel.channel.clone();
+    let loss = counted(py, progress, 0, move |progress| {
+        privacy::release_loss(&question.accountant(&law, progress)?, repetitions, smallest_delta)
+    })?;
+    let (losses, masses) = loss.losses().filter(|(_, mass)| *mass > 0.0).unzip();
+    Ok((loss.spacing(), losses, masses, loss.infinite_mass()))
+}
+
+/// The distance of two losses, the losses that have mass, their masses, and the mass at infinity.
+type WrittenLoss = (f64, Vec<f64>, Vec<f64>, f64);
+
+/// A view by its name in the document.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ViewName {
+    Answers,
+    Linked,
+    OneAggregator,
+    Release,
+    OwnersAlone,
+    AnswersWithRelease,
+}
+
+impl ViewName {
+    const ALL: [(&'static str, Self); 6] = [
+        ("answers", Self::Answers),
+        ("linked", Self::Linked),
+        ("one_aggregator", Self::OneAggregator),
+        ("release", Self::Release),
+        ("owners_alone", Self::OwnersAlone),
+        ("answers_with_release", Self::AnswersWithRelease),
+    ];
+
+    fn named(name: &str) -> Result<Self> {
+        word("views", name, &Self::ALL)
+    }
+
+    fn name(self) -> &'static str {
+        Self::ALL[self as usize].0
+    }
+
+    /// How many certificates all views take.
+    fn all_certificates(law: &Channel) -> u64 {
+        Self::ALL.iter().map(|(_, view)| view.certificates(law)).sum()
+    }
+
+    /// How many certificates over all crowds it takes.
+    fn certificates(self, law: &Channel) -> u64 {
+        match self {
+            Self::Answers | Self::Linked | Self::OneAggregator => 0,
+            Self::Release => 1,
+            Self::OwnersAlone => u64::from(law.noise().is_some()),
+            Self::AnswersWithRelease => law.answers().len() as u64,
+        }
+    }
 }
 
 fn target(delta: Option<f64>, epsilon: Option<f64>) -> Result<Target> {
@@ -75,6 +175,68 @@ impl ReleaseQuestion {
         Ok(PrivacyDocument { owners: self.owners, target: self.target, views, repeated, statement })
     }
 
+    /// The most steps that these views may take.
+    fn work(&self, law: &Channel, wanted: &[ViewName]) -> u64 {
+        let certificates: u64 = wanted.iter().map(|view| view.certificates(law)).sum();
+        let each = Views::work(law, self.owners, self.limit) / ViewName::all_certificates(law);
+        each.saturating_mul(certificates)
+    }
+
+    /// The document with these views alone.
+    fn some(
+        &self,
+        law: &Channel,
+        wanted: &[ViewName],
+        repeat: Option<u64>,
+        progress: &Arc<Progress>,
+    ) -> Result<Value, uptack::Error> {
+        let mut views = Map::new();
+        for view in wanted {
+            views.insert(view.name().to_owned(), self.view(law, *view, progress)?);
+        }
+        let mut document = json!({"owners": self.owners, "views": views});
+        if let Some(times) = repeat {
+            document["repeated"] = repeated_json(&self.together(law, times, progress)?, self.target);
+        }
+        Ok(document)
+    }
+
+    /// One view, as it stands in the whole document.
+    fn view(&self, law: &Channel, view: ViewName, progress: &Arc<Progress>) -> Result<Value, uptack::Error> {
+        let certified = |accountant: Accountant| {
+            accountant.with_limit(self.limit).watched(Some(progress)).guarantee(self.target).json()
+        };
+        let answers = 0..law.answers().len();
+        Ok(match view {
+            ViewName::Answers => {
+                json!(answers.map(|answer| privacy::answer_epsilon(law, answer)).collect::<Result<Vec<_>, _>>()?)
+            }
+            ViewName::Linked => json!(privacy::linked_epsilon(law)),
+            ViewName::OneAggregator => json!(privacy::one_aggregator(law).map(pure_json)),
+            ViewName::Release => certified(privacy::release(law, self.owners)?),
+            ViewName::OwnersAlone if law.noise().is_none() => Value::Null,
+            ViewName::OwnersAlone => certified(privacy::owners_alone(law, self.owners)?),
+            ViewName::AnswersWithRelease => answers
+                .map(|answer| Ok(certified(privacy::answer_with_release(law, answer, self.owners)?)))
+                .collect::<Result<_, uptack::Error>>()?,
+        })
+    }
+
+    /// The composition of a mechanism with itself, which needs no view of a crowd but the release.
+    fn together(&self, law: &Channel, times: u64, progress: &Arc<Progress>) -> Result<Repeated, uptack::Error> {
+        let accountant = self.accountant(law, progress)?;
+        let answers = 0..law.answers().len();
+        let views = Views {
+            answers: answers.map(|answer| privacy::answer_epsilon(law, answer)).collect::<Result<_, _>>()?,
+            linked: privacy::linked_epsilon(law),
+            one_aggregator: privacy::one_aggregator(law),
+            release: accountant.guarantee(self.target),
+            owners_alone: None,
+            answers_with_release: Vec::new(),
+        };
+        Repeated::of(&views, &accountant, self.target, times)
+    }
+
     /// One mechanism, repeated.
     fn repeated(
         &self,
@@ -82,8 +244,7 @@ impl ReleaseQuestion {
         times: u64,
         progress: &Arc<Progress>,
     ) -> Result<Option<LowerAndUpper>, uptack::Error> {
-        let views = self.views(law, progress)?;
-        let repeated = Repeated::of(&views, &self.accountant(law, progress)?, self.target, times)?;
+        let repeated = self.together(law, times, progress)?;
         Ok(repeated.release.map(|ends| (ends.lower(), ends.upper())))
     }
 

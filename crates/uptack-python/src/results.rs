@@ -21,9 +21,9 @@ use crate::channel::{PyChannel, read_confidence, read_interval, seed_or_random};
 use crate::failure::{PyFailure, Result, to_text};
 use crate::long_work::{Listener, counted, followed};
 
-/// Whole runs, as `uptack simulate --json` prints them.
+/// Whole runs, as `uptack simulate --json` prints them, and the estimate of each if they are to be kept.
 #[pyfunction]
-#[pyo3(signature = (channel, *, owners, yes, trials, seed, confidence, interval, per_owner, progress))]
+#[pyo3(signature = (channel, *, owners, yes, trials, seed, confidence, interval, per_owner, keep_estimates, progress))]
 #[allow(clippy::too_many_arguments, reason = "they are keywords, and the package's own code names them again")]
 pub(crate) fn simulate(
     py: Python<'_>,
@@ -35,8 +35,9 @@ pub(crate) fn simulate(
     confidence: &str,
     interval: &str,
     per_owner: bool,
+    keep_estimates: bool,
     progress: Listener<'_>,
-) -> PyResult<String> {
+) -> PyResult<(String, Vec<f64>)> {
     let simulation = Simulation {
         owners,
         yes,
@@ -48,8 +49,13 @@ pub(crate) fn simulate(
     };
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let law = channel.channel.clone();
-    let result = counted(py, progress, trials, move |progress| simulation.run_with(&law, threads, progress))?;
-    to_text(&SimulationDocument::new(channel.mechanism.to_string(), &simulation, &result))
+    let (result, estimates) = counted(py, progress, trials, move |progress| {
+        if keep_estimates {
+            return simulation.run_keeping_estimates(&law, threads, progress);
+        }
+        simulation.run_with(&law, threads, progress).map(|result| (result, Vec::new()))
+    })?;
+    Ok((to_text(&SimulationDocument::new(channel.mechanism.to_string(), &simulation, &result))?, estimates))
 }
 
 /// All rows, as `uptack evaluate --json` prints them; without data, of generated traffic.
@@ -119,12 +125,13 @@ pub(crate) fn verify(
     let limit = WorkLimit::default().times(work);
     let all = Verifier { desk_key: key.as_ref(), limit }.work(&document);
     let (kind, card) = (document.name(), document.card().ok());
+    let not_checked = document.not_checked(key.as_ref());
     let checks = counted(py, progress, all, move |progress| {
         Verifier { desk_key: key.as_ref(), limit }.verify(&document, progress)
     })?;
     let sound = checks.iter().all(|check| check_holds(check, allow_wider));
     let trust = card.filter(|_| sound).and_then(|card| card.trust().ok()).unwrap_or_default();
-    to_text(&verification_json(kind, &checks, &trust, allow_wider))
+    to_text(&verification_json(kind, &checks, &not_checked, &trust, allow_wider))
 }
 
 fn read_card(toml: &str) -> Result<Document> {
@@ -153,6 +160,12 @@ pub(crate) fn each_confidence(confidence: &str, queries: usize, sharing: &str) -
         }
     };
     Ok(many::simultaneous(read_confidence(confidence)?, queries, sharing)?.miss())
+}
+
+/// The kind of the intervals that hold at once, by its name.
+#[pyfunction]
+pub(crate) fn simultaneous_kind(interval: &str) -> Result<&'static str> {
+    Ok(uptack_document::interval_name(many::simultaneous_kind(read_interval(interval)?)))
 }
 
 /// Estimates with their standard deviations, made to sum to the owners.

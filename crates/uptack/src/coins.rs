@@ -1,7 +1,10 @@
 //! Where coins come from.
 //!
 //! Answers that leave a device are drawn only from sources that nobody can predict, and the type says which those
-//! are: [`Unpredictable`]. A [`SeededCoins`] is for tests and simulation and is not one of them.
+//! are: [`Unpredictable`]. A [`SeededCoins`] is for tests and simulation and is not one of them. [`DerivedCoins`] repeat, but
+//! only for whoever has their secret key: with them an aggregator adds the same noise to the same batch, however often it is asked.
+
+use std::fmt;
 
 use rand_core::{CryptoRng, Rng, SeedableRng};
 
@@ -56,6 +59,62 @@ impl<R: CryptoRng> Coins for DeviceCoins<R> {
 }
 
 impl<R: CryptoRng> Unpredictable for DeviceCoins<R> {}
+
+/// The key of [`DerivedCoins`]: 32 bytes that only their user knows. Its `Debug` shows nothing of them.
+pub struct CoinKey([u8; 32]);
+
+impl CoinKey {
+    /// Takes bytes that are secret and used for nothing else: drawn by the operating system, or the output of a pseudorandom
+    /// function under a key that was. Anything that others can guess is not a key.
+    pub fn from_secret_bytes(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+}
+
+impl fmt::Debug for CoinKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("CoinKey(…)")
+    }
+}
+
+/// Coins that follow from a secret key: ChaCha20's stream. Equal keys give equal coins; without the key nobody can tell them from
+/// random ones.
+///
+/// They are for what must not be drawn twice, even by a process that has forgotten that it drew before. Whoever learns the
+/// key later can repeat the draw, so a key has to be deleted when nothing more is drawn with it. Neither coins nor keys can be cloned: a
+/// key is for one draw.
+///
+/// ```
+/// use uptack::{CoinKey, DerivedCoins, NoiseLaw};
+/// let noise: NoiseLaw = "laplace(scale=10)".parse()?;
+/// let draw = |secret| noise.draw_many(3, &mut DerivedCoins::new(CoinKey::from_secret_bytes(secret)));
+/// assert_eq!(draw([7; 32])?, draw([7; 32])?);
+/// assert_ne!(draw([7; 32])?, draw([8; 32])?);
+/// # Ok::<(), uptack::Error>(())
+/// ```
+pub struct DerivedCoins(chacha20::ChaCha20Rng);
+
+impl DerivedCoins {
+    /// The coins of this key.
+    pub fn new(key: CoinKey) -> Self {
+        Self(chacha20::ChaCha20Rng::from_seed(key.0))
+    }
+}
+
+impl fmt::Debug for DerivedCoins {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("DerivedCoins(…)")
+    }
+}
+
+impl Coins for DerivedCoins {
+    fn fill(&mut self, bytes: &mut [u8]) -> Result<()> {
+        self.0.fill_bytes(bytes);
+        Ok(())
+    }
+}
+
+impl Unpredictable for DerivedCoins {}
 
 /// Reproducible coins for tests and simulation: ChaCha12 with a seed and a stream number.
 #[derive(Debug)]
@@ -142,6 +201,19 @@ mod tests {
         OsCoins.fill(&mut first).unwrap();
         OsCoins.fill(&mut second).unwrap();
         assert_ne!(first, second);
+    }
+
+    /// ChaCha20's first bytes under a key of zeros (RFC 8439, appendix A.1, vector 1).
+    #[test]
+    fn derived_coins_are_the_stream_of_their_key_and_show_nothing_of_it() {
+        let mut coins = DerivedCoins::new(CoinKey::from_secret_bytes([0; 32]));
+        let mut bytes = [0; 16];
+        coins.fill(&mut bytes).unwrap();
+        let published =
+            [0x76, 0xb8, 0xe0, 0xad, 0xa0, 0xf1, 0x3d, 0x90, 0x40, 0x5d, 0x6a, 0xe5, 0x53, 0x86, 0xbd, 0x28];
+        assert_eq!(bytes, published);
+        let key = CoinKey::from_secret_bytes([7; 32]);
+        assert_eq!(format!("{key:?} {coins:?}"), "CoinKey(…) DerivedCoins(…)");
     }
 
     #[test]

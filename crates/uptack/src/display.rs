@@ -65,6 +65,12 @@ pub fn rounded(value: f64, digits: usize, rounding: Rounding) -> String {
     exact.keeping(keep.max(1) as i64, rounding).to_string()
 }
 
+/// A number rounded to its first `digits` digits, wherever its point is: 1 234 567 to two digits is 1 200 000.
+pub(crate) fn first_digits(value: f64, digits: u32, rounding: Rounding) -> f64 {
+    let exact = Decimal::of(value).map(|exact| exact.keeping(i64::from(digits), rounding).to_string());
+    exact.and_then(|text| text.parse().ok()).unwrap_or(value)
+}
+
 /// A share as a percentage with at most this many places after the point.
 pub fn percent(share: f64, places: usize, rounding: Rounding) -> String {
     let Some(mut exact) = Decimal::of(share) else { return NONE.to_owned() };

@@ -15,6 +15,7 @@ pub struct Error {
     kind: ErrorKind,
     message: String,
     hint: Option<String>,
+    field: Option<&'static str>,
     source: Option<Arc<dyn std::error::Error + Send + Sync>>,
 }
 
@@ -74,11 +75,17 @@ impl Error {
     }
 
     fn of(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), hint: None, source: None }
+        Self { kind, message: message.into(), hint: None, field: None, source: None }
     }
 
     pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
+        self
+    }
+
+    /// Names the field of a request that has to change.
+    pub(crate) fn about(mut self, field: &'static str) -> Self {
+        self.field = Some(field);
         self
     }
 
@@ -97,6 +104,12 @@ impl Error {
     /// What the caller can do about it, in one sentence.
     pub fn hint(&self) -> Option<&str> {
         self.hint.as_deref()
+    }
+
+    /// The field of a [`Request`](crate::plan::Request) to the planner that has to change, by its name there (`epsilon` and
+    /// `delta` for the release, `error` for the largest error); none if it may be any of them.
+    pub fn field(&self) -> Option<&'static str> {
+        self.field
     }
 
     /// A text that does not parse: a mechanism, a fraction, an output.

@@ -27,6 +27,7 @@ pub mod card;
 mod certified;
 mod channel;
 mod coins;
+pub mod csv;
 pub mod display;
 mod error;
 pub mod estimate;
@@ -52,7 +53,7 @@ mod tally;
 mod truth;
 
 pub use channel::{Bin, Cell, Channel, Class, MOST_ANSWERS, MOST_CELLS, Output, SummedBit, answer_name};
-pub use coins::{Coins, DeviceCoins, OsCoins, SeededCoins, Unpredictable};
+pub use coins::{CoinKey, Coins, DerivedCoins, DeviceCoins, OsCoins, SeededCoins, Unpredictable};
 pub use error::{Error, Result};
 pub use fraction::Fraction;
 pub use law::{Law, Thresholds};

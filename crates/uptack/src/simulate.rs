@@ -76,16 +76,45 @@ impl Simulation {
 
     /// Runs all trials on `threads` threads; if it is stopped early, the result is that of the trials done so far.
     pub fn run_with(&self, channel: &Channel, threads: usize, progress: &Progress) -> Result<Simulated> {
+        let trials = self.trials_with(channel, threads, progress, |_| ())?;
+        Ok(trials.found)
+    }
+
+    /// The same, with the estimate of each trial, in their order.
+    pub fn run_keeping_estimates(
+        &self,
+        channel: &Channel,
+        threads: usize,
+        progress: &Progress,
+    ) -> Result<(Simulated, Vec<f64>)> {
+        let trials = self.trials_with(channel, threads, progress, |estimate| estimate)?;
+        Ok((trials.found, trials.kept))
+    }
+
+    /// Runs all trials and keeps of each estimate what `keep` returns.
+    fn trials_with<T: Send>(
+        &self,
+        channel: &Channel,
+        threads: usize,
+        progress: &Progress,
+        keep: impl Fn(f64) -> T + Sync,
+    ) -> Result<Trials<T>> {
         if self.trials == 0 {
             return Err(Error::request("there are no trials to run").with_hint("a thousand show a bias and a coverage"));
         }
         let run = Run::new(*self, channel)?;
-        let sums = run.all(threads.max(1), progress);
+        let (sums, kept) = run.all(threads.max(1), progress, keep);
         if sums.trials == 0 {
             return Err(Error::request("stopped before the first trial was done"));
         }
-        Ok(sums.conclude(self.yes as f64, run.predicted_sd))
+        Ok(Trials { found: sums.conclude(self.yes as f64, run.predicted_sd), kept })
     }
+}
+
+/// What a simulation found, and what was kept of each trial.
+struct Trials<T> {
+    found: Simulated,
+    kept: Vec<T>,
 }
 
 fn check_crowd(owners: u64, yes: u64) -> Result<()> {
@@ -210,32 +239,38 @@ impl Run {
     }
 
     /// All trials, or those that were done when somebody asked to stop.
-    fn all(&self, threads: usize, progress: &Progress) -> Totals {
+    fn all<T: Send>(&self, threads: usize, progress: &Progress, keep: impl Fn(f64) -> T + Sync) -> (Totals, Vec<T>) {
         let chunks = self.simulation.trials.div_ceil(CHUNK) as usize;
-        let chunk = |chunk: usize| (!progress.stopped()).then(|| self.chunk(chunk as u64, progress));
-        let mut sums = Totals::default();
-        parallel::map_while(threads, chunks, chunk).into_iter().for_each(|part| sums.add(part));
-        sums
+        let chunk = |chunk: usize| (!progress.stopped()).then(|| self.chunk(chunk as u64, progress, &keep));
+        let (mut sums, mut all_kept) = (Totals::default(), Vec::new());
+        for (part, kept) in parallel::map_while(threads, chunks, chunk) {
+            sums.add(part);
+            all_kept.extend(kept);
+        }
+        (sums, all_kept)
     }
 
-    fn chunk(&self, chunk: u64, progress: &Progress) -> Totals {
-        let mut sums = Totals::default();
+    fn chunk<T>(&self, chunk: u64, progress: &Progress, keep: impl Fn(f64) -> T) -> (Totals, Vec<T>) {
+        let (mut sums, mut kept) = (Totals::default(), Vec::new());
         let end = ((chunk + 1) * CHUNK).min(self.simulation.trials);
         for trial in chunk * CHUNK..end {
-            sums.add(self.trial(trial));
+            let (totals, estimate) = self.trial(trial);
+            sums.add(totals);
+            kept.push(keep(estimate));
             progress.advance();
         }
-        sums
+        (sums, kept)
     }
 
-    fn trial(&self, trial: u64) -> Totals {
+    /// The totals of one trial, and its estimate.
+    fn trial(&self, trial: u64) -> (Totals, f64) {
         let simulation = &self.simulation;
         let mut coins = SeededCoins::stream(simulation.seed, trial);
         let counts = self.draw.counts(simulation, &mut coins);
         let (observation, covered) = self.observe(&counts, &mut coins);
         let (estimate, _) = self.estimator.solve(&observation);
         let error = estimate - simulation.yes as f64;
-        Totals { trials: 1, error, squared_error: error * error, covered: u64::from(covered) }
+        (Totals { trials: 1, error, squared_error: error * error, covered: u64::from(covered) }, estimate)
     }
 
     /// What is published of these counts, and whether the truth is accepted; the coins are for noise.
@@ -270,6 +305,21 @@ mod tests {
         let one = simulation.run_with(&channel, 1, &Progress::default()).unwrap();
         let five = simulation.run_with(&channel, 5, &Progress::default()).unwrap();
         assert_eq!(one, five);
+    }
+
+    /// Whatever the number of threads, and the same ones that the summary is made of.
+    #[test]
+    fn estimates_are_kept_in_the_order_of_their_trials() {
+        let channel = channel("randomized-response(0.8)");
+        let simulation = simulation(500, 50, 200, CrowdSampling::Aggregated);
+        let (found, estimates) = simulation.run_keeping_estimates(&channel, 1, &Progress::default()).unwrap();
+        assert_eq!(
+            simulation.run_keeping_estimates(&channel, 3, &Progress::default()).unwrap(),
+            (found, estimates.clone())
+        );
+        assert_eq!(simulation.run(&channel).unwrap(), found);
+        assert_eq!(estimates.len(), 200);
+        assert!((estimates.iter().sum::<f64>() / 200.0 - found.mean).abs() < 1e-9);
     }
 
     #[test]

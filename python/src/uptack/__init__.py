@@ -8,7 +8,9 @@
 True
 """
 
-from ._channel import Cell, Channel, Estimate, Published
+from ._channel import Cell, Channel, Estimate
+from ._chart import Chart
+from ._composition import Composition, LossDistribution
 from ._core import __version__
 from ._errors import UptackError
 from ._functions import (
@@ -18,25 +20,17 @@ from ._functions import (
     consistent,
     estimate_many,
     evaluate,
+    loss_distribution,
     plan,
     privacy,
     simulate,
     simultaneous,
     verify,
 )
+from ._privacy import Privacy, PrivacyTable
+from ._published import Published
 from ._result import Bounds
-from ._results import (
-    Algebra,
-    Audit,
-    Chart,
-    Choice,
-    Composition,
-    Evaluation,
-    Plan,
-    Privacy,
-    Simulation,
-    Verification,
-)
+from ._results import Algebra, Audit, Choice, Evaluation, Plan, Simulation, Verification
 
 __all__ = [
     "Algebra",
@@ -49,8 +43,10 @@ __all__ = [
     "Composition",
     "Estimate",
     "Evaluation",
+    "LossDistribution",
     "Plan",
     "Privacy",
+    "PrivacyTable",
     "Published",
     "Simulation",
     "UptackError",
@@ -62,6 +58,7 @@ __all__ = [
     "consistent",
     "estimate_many",
     "evaluate",
+    "loss_distribution",
     "plan",
     "privacy",
     "simulate",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING, Any, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Any, Iterable, Optional, Sequence, SupportsIndex, Union
 
 from ._errors import UptackError
 
@@ -14,8 +14,28 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from typing import Callable, Literal
+
+    #: A whole number: a Python integer, or one of numpy.
+    Whole = SupportsIndex
+    #: A number: of Python, or one of numpy.
+    Real = Union[int, float, np.integer[Any], np.floating[Any]]
     #: A number that keeps its digits: 0.1 is one tenth, "1/3" a third.
-    Exact = Union[int, float, str, Fraction, Decimal]
+    Exact = Union[Real, str, Fraction, Decimal]
+    #: Several numbers.
+    Many = Union[Sequence[Real], npt.NDArray[Any], range]
+    #: A function that is told how much is done, and of how much; 0 if that is not known.
+    Progress = Callable[[int, int], object]
+
+    Interval = Literal["auto", "exact", "mid-p", "score"]
+    Sharing = Literal["bonferroni", "sidak"]
+    Noise = Literal["aggregators", "none", "any"]
+    Trust = Literal["one-aggregator", "owners"]
+    Unknown = Literal["error", "epsilon", "owners"]
+    Form = Literal["one", "several", "any"]
+    Objective = Literal["sd", "paper"]
+    Over = Literal["worst", "mean"]
+    View = Literal["answers", "linked", "one_aggregator", "release", "owners_alone", "answers_with_release"]
 
 #: Larger than any crowd.
 LARGEST = 2**63
@@ -98,12 +118,31 @@ def listener(value: Any) -> Any:
 
 def truths(values: Any) -> npt.NDArray[np.bool_]:
     """One truth per owner."""
-    array: npt.NDArray[np.bool_] = _array("truths", values)
-    if array.dtype != bool:
-        if array.size == 0:
-            return array.astype(bool)
-        raise TypeError(f"truths: expected an array of bool, got {array.dtype}; (values == 1) makes one of numbers")
-    return array
+    array: npt.NDArray[Any] = _array("truths", values)
+    if array.dtype == bool or array.size == 0:
+        return array.astype(bool)
+    if _has_missing(array):
+        # `values == 1` would make them a no, and nobody would notice.
+        raise UptackError(
+            "truths: some values are missing (None or NaN)",
+            "input",
+            "leave these owners out, values[values.notna()], or decide what they answer, values.fillna(False)",
+        )
+    if array.dtype == object and all(type(value).__name__ in ("bool", "bool_") for value in array):
+        return array.astype(bool)
+    raise TypeError(f"truths: expected an array of bool, got {array.dtype}; (values == 1) makes one of numbers")
+
+
+def _has_missing(array: Any) -> bool:
+    """Whether an array contains None, NaN, or what pandas has for them."""
+    if array.dtype.kind in "fcmM":
+        return bool((array != array).any())
+    if array.dtype != object:
+        return False
+    return any(
+        value is None or type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, float) and value != value)
+        for value in array
+    )
 
 
 def counts(values: Any, size: int, name: str = "counts") -> list[int]:
@@ -112,6 +151,8 @@ def counts(values: Any, size: int, name: str = "counts") -> list[int]:
         numbers = [whole(f"{name}[{index}]", value) for index, value in enumerate(values)]
     else:
         array = _array(name, values)
+        if array.dtype == bool:
+            raise TypeError(f"{name}: expected an array of whole numbers, got truths; privatize and count them first")
         if array.dtype.kind not in "iu":
             raise TypeError(f"{name}: expected an array of whole numbers, got {array.dtype}; np.bincount makes one of cells")
         numbers = array.tolist()
@@ -119,9 +160,37 @@ def counts(values: Any, size: int, name: str = "counts") -> list[int]:
             if not 0 <= number <= LARGEST:
                 raise UptackError(f"{name}[{index}]: {number} is not between 0 and 2**63", "counts")
     if len(numbers) != size:
-        hint = f"np.bincount(cells, minlength={size})" if len(numbers) < size else "are they of another mechanism?"
-        raise UptackError(f"{name}: {len(numbers)} counts for {size} cells", "counts", hint)
+        raise _wrong_number(name, numbers, size)
     return numbers
+
+
+def _wrong_number(name: str, numbers: list[int], size: int) -> UptackError:
+    count = f"np.bincount(cells, minlength={size})"
+    if len(numbers) > size and max(numbers) < size:
+        words = f"{name}: {len(numbers)} numbers below {size} look like the cells of {len(numbers)} owners, not like counts"
+        return UptackError(words, "counts", f"count them first: {count}")
+    hint = count if len(numbers) < size else "are they of another mechanism?"
+    return UptackError(f"{name}: {len(numbers)} counts for {size} cells", "counts", hint)
+
+
+def rows(values: Any, names: Sequence[str], name: str = "counts") -> list[Any]:
+    """One row of counts per query; the columns of a table are the cells, by name or by number."""
+    if hasattr(values, "columns") and hasattr(values, "to_numpy"):
+        labels = list(values.columns)
+        cells: list[Any] = list(names)
+        if sorted(map(str, labels)) != sorted(cells):
+            cells = list(range(len(names)))
+        try:
+            return list(values[cells].to_numpy())
+        except KeyError:
+            hint = "one row per query, one column per cell: " + ", ".join(map(repr, names)) + f", or 0 to {len(names) - 1}"
+            raise UptackError(f"{name}: the columns {labels} are not the channel's cells", "counts", hint) from None
+    if isinstance(values, (str, bytes)) or hasattr(values, "items") or not isinstance(values, Iterable):
+        raise TypeError(f"{name}: expected one row of counts per query, got {type(values).__name__}")
+    listed = list(values)
+    if listed and all(isinstance(value, SupportsIndex) and getattr(value, "ndim", 0) == 0 for value in listed):
+        raise TypeError(f"{name}: expected one row of counts per query, got one row; Channel.estimate takes a single row")
+    return listed
 
 
 def _array(name: str, values: Any) -> Any:
@@ -134,7 +203,8 @@ def _array(name: str, values: Any) -> Any:
     except (ValueError, TypeError) as error:
         raise TypeError(f"{name}: expected an array: {error}") from None
     if array.ndim != 1:
-        raise UptackError(f"{name}: expected one dimension, got {array.ndim}")
+        hint = "estimate_many takes one row of counts per query" if name == "counts" and array.ndim == 2 else None
+        raise UptackError(f"{name}: expected one dimension, got {array.ndim}", "request", hint)
     return array
 
 
@@ -155,3 +225,18 @@ def pair(name: str, value: Any) -> tuple[int, int]:
         return whole(f"{name}[0]", value[0]), whole(f"{name}[1]", value[1])
     number = whole(name, value)
     return number, number
+
+
+def is_many(value: Any) -> bool:
+    """Whether there are several values: a sequence, or an array of one dimension."""
+    return not isinstance(value, (str, bytes)) and hasattr(value, "__len__") and getattr(value, "ndim", 1) == 1
+
+
+def words(name: str, value: Any) -> list[str]:
+    """One word, or several."""
+    if isinstance(value, str):
+        return [value]
+    try:
+        return [word(f"{name}[{index}]", each) for index, each in enumerate(value)]
+    except TypeError:
+        raise TypeError(f"{name}: expected a text or several, got {type(value).__name__}") from None

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any, Mapping, NamedTuple, Optional, Union
 
 from . import _arguments, _core
 from ._errors import UptackError
+from ._published import Published
 from ._result import AboutMechanism, nearest, table
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from ._arguments import Exact
+    from ._arguments import Exact, Interval, Real, Whole
 
 
 class Cell(NamedTuple):
@@ -22,13 +23,6 @@ class Cell(NamedTuple):
     name: str
     yes: int
     no: int
-
-
-class Published(NamedTuple):
-    """The published result: the number of owners, and the number of answers 1 plus both aggregators' noise."""
-
-    owners: int
-    sum: int
 
 
 class Channel:
@@ -47,7 +41,11 @@ class Channel:
     BITS = 64
 
     def __init__(self, mechanism: str) -> None:
-        """From a text such as ``normal-form(f=0.5, r=1e-4)`` or ``randomized-response(t=0.999) + laplace(scale=1)``."""
+        """From its text.
+
+        - ``mechanism``: such as ``normal-form(f=0.5, r=1e-4)``, ``randomized-response(epsilon=1)`` or
+          ``randomized-response(t=0.999) + laplace(scale=1)``.
+        """
         self._hold(_core.Channel.parse(_arguments.word("mechanism", mechanism)))
 
     def _hold(self, core: _core.Channel) -> None:
@@ -61,13 +59,19 @@ class Channel:
 
     @classmethod
     def of(cls, name: str, **parameters: Exact) -> Channel:
-        """From a family's name and its parameters: ``Channel.of("normal-form", f=0.5, r=1e-4)``."""
+        """From a family's name and its parameters: ``Channel.of("normal-form", f=0.5, r=1e-4)``.
+
+        - ``name``: the family.
+        - ``parameters``: by their names. ``Channel.of("randomized-response", epsilon=1)`` has the largest t whose local ε is at most 1.
+        """
         written = ", ".join(f"{key}={_arguments.exact(key, value)}" for key, value in parameters.items())
         return cls(f"{_arguments.word('name', name)}({written})")
 
     @classmethod
     def from_cells(cls, cells: Mapping[str, tuple[Exact, Exact]]) -> Channel:
         """From each cell's two probabilities, yes first. Each law must sum to exactly one: write thirds as ``"1/3"``.
+
+        - ``cells``: the names of the cells, each with its pair of probabilities.
 
         >>> Channel.from_cells({"1": (0.3, 0.1), "0": (0.2, 0.4), "⊥": (0.5, 0.5)}).size
         3
@@ -85,7 +89,10 @@ class Channel:
 
     @classmethod
     def from_integers(cls, cells: Mapping[str, tuple[int, int]]) -> Channel:
-        """From each cell's two exact integers over 2**64, as ``Channel.cells`` has them."""
+        """From exact integers.
+
+        - ``cells``: for each name its two integers over 2**64, yes first, as ``Channel.cells`` has them.
+        """
         one = 2**cls.BITS
         fraction = {}
         for name, laws in cells.items():
@@ -99,7 +106,10 @@ class Channel:
 
     @classmethod
     def from_json(cls, text: str) -> Channel:
-        """From the document that ``uptack channel --json`` prints."""
+        """From a document of JSON.
+
+        - ``text``: the document that ``uptack channel --json`` prints.
+        """
         return cls._of(_core.Channel.from_json(_arguments.word("text", text)))
 
     @property
@@ -137,80 +147,138 @@ class Channel:
         """ε of all answers of an owner together; None if there is no guarantee."""
         return self._handle.linked_epsilon()
 
-    def answer_epsilon(self, answer: int = 0) -> Optional[float]:
-        """ε of a single answer; None if there is no guarantee."""
+    def answer_epsilon(self, answer: Whole = 0) -> Optional[float]:
+        """ε of a single answer; None if there is no guarantee.
+
+        - ``answer``: which one, from 0.
+        """
         return self._handle.answer_epsilon(_arguments.whole("answer", answer))
 
     def with_noise(self, scale: Exact) -> Channel:
-        """The same channel where each of two aggregators adds discrete Laplace noise to the number of answers 1."""
+        """The same channel where each of two aggregators adds discrete Laplace noise to the number of answers 1.
+
+        - ``scale``: of the noise; with one honest aggregator, ε is at most 1/``scale``.
+        """
         return type(self)(f"{self.mechanism} + laplace(scale={_arguments.exact('scale', scale)})")
 
-    def sd(self, owners: int, yes: float) -> float:
-        """The predicted standard deviation of the estimate."""
+    def sd(self, owners: Whole, yes: Real) -> float:
+        """The predicted standard deviation of the estimate.
+
+        - ``owners``: how many answer.
+        - ``yes``: for how many of them the truth is yes.
+        """
         return self._handle.sd(_arguments.whole("owners", owners), _arguments.real("yes", yes))
 
     def algebra(self) -> str:
         """The channel in the notation of the privacy algebra."""
         return self._handle.algebra()
 
-    def privatize(self, truths: npt.ArrayLike, *, seed: Optional[int] = None) -> npt.NDArray[np.uint8]:
+    def privatize(self, truths: npt.ArrayLike, *, seed: Optional[Whole] = None) -> npt.NDArray[np.uint8]:
         """Draws one cell per owner, as an array of uint8, with randomness from the operating system.
 
-        ``truths`` is an array of bool or a pandas Series. A ``seed`` makes the draw reproducible. Use it only in tests,
-        because anybody who knows it can compute the truths.
+        - ``truths``: an array of bool or a pandas Series, without missing values.
+        - ``seed``: makes the draw reproducible. Use it only in tests and simulations, because anybody who knows it can compute
+          the truths.
         """
         return self._handle.privatize(_arguments.truths(truths), _arguments.optional_whole("seed", seed))
 
-    def draw_counts(self, owners: int, yes: int, *, seed: Optional[int] = None) -> npt.NDArray[np.uint64]:
-        """Draws the cell counts of a simulated crowd, at a cost that does not depend on the number of owners."""
+    def draw_counts(self, owners: Whole, yes: Whole, *, seed: Optional[Whole] = None) -> npt.NDArray[np.uint64]:
+        """Draws the cell counts of a simulated crowd, at a cost that does not depend on the number of owners.
+
+        - ``owners``: how many answer.
+        - ``yes``: for how many of them the truth is yes.
+        - ``seed``: makes the draw reproducible.
+        """
         import numpy
 
-        owners, yes = _arguments.whole("owners", owners), _arguments.whole("yes", yes)
-        return numpy.array(self._handle.draw_counts(owners, yes, _arguments.optional_whole("seed", seed)), dtype=numpy.uint64)
+        crowd = _arguments.whole("owners", owners), _arguments.whole("yes", yes)
+        return numpy.array(self._handle.draw_counts(*crowd, _arguments.optional_whole("seed", seed)), dtype=numpy.uint64)
 
     def tally(self, counts: Any) -> dict[str, Any]:
-        """The tally that follows from cell counts: for each answer, the number of times each output was given."""
+        """The tally that follows from cell counts: for each answer, the number of times each output was given.
+
+        - ``counts``: the number of owners in each cell.
+        """
         document: dict[str, Any] = json.loads(self._handle.tally_of_cells(_arguments.counts(counts, self.size)))
         return document
 
-    def publish(self, counts: Any, *, seed: Optional[int] = None) -> Published:
-        """The result that two aggregators publish for cell counts, with new noise each time."""
-        cells = _arguments.counts(counts, self.size)
-        return Published(*self._handle.publish(cells, _arguments.optional_whole("seed", seed)))
+    def publish(self, counts: Any, *, seed: Optional[Whole] = None) -> Published:
+        """Publishes the result of a crowd, as two aggregators do: once. Keep it, and estimate from it as often as you like.
+
+        If the mechanism has noise, both aggregators draw theirs here, from the operating system. Two published results of the same
+        counts reveal more than one does.
+
+        - ``counts``: the number of owners in each cell.
+        - ``seed``: makes the noise reproducible. Use it only in tests and simulations, because anybody who knows it can take the
+          noise off.
+
+        >>> import uptack as up
+        >>> channel = up.Channel("randomized-response(t=0.9) + laplace(scale=2)")
+        >>> published = channel.publish([180, 820], seed=1)
+        >>> up.Published.from_json(published.to_json()) == published
+        True
+        >>> channel.estimate(published) == published.estimate()
+        True
+        """
+        cells, drawn = _arguments.counts(counts, self.size), _arguments.optional_whole("seed", seed)
+        if self.noise is None:
+            tally = self.tally(cells)
+            return Published({"mechanism": self.mechanism, "owners": sum(cells), "answers": tally["answers"]})
+        owners, total = self._handle.publish(cells, drawn)
+        return Published({"mechanism": self.mechanism, "owners": owners, "sums": [total]})
 
     def estimate(
         self,
         counts: Any = None,
         *,
-        owners: Optional[int] = None,
-        sum: Optional[int] = None,
+        owners: Optional[Whole] = None,
+        sum: Optional[Whole] = None,
         confidence: Exact = 0.95,
-        interval: str = "auto",
+        interval: Interval = "auto",
     ) -> Estimate:
-        """Estimates the number of yes-owners, with an interval of the kind ``auto``, ``exact``, ``mid-p`` or ``score``.
+        """Estimates the number of yes-owners, with an interval.
 
-        ``counts`` is the number of owners in each cell, or a tally as a dict. If the mechanism has noise, a sum is
-        published: pass ``owners`` and ``sum``. From cell counts the sum is computed here, with fresh noise of both
-        aggregators each time.
+        - ``counts``: what ``publish`` returned; or, without noise, the number of owners in each cell, or a tally as a dict.
+        - ``owners``, ``sum``: of a mechanism with noise, if somebody else has published the sum.
+        - ``confidence``: how sure the interval is to contain the truth.
+        - ``interval``: its kind, ``auto``, ``exact`` (never below its confidence), ``mid-p`` or ``score``.
+
+        Cell counts of a mechanism with noise are refused: publish them first, which draws the noise once.
         """
         level, kind = _arguments.exact("confidence", confidence), _arguments.word("interval", interval)
-        published = None
-        if sum is not None:
+        published = self._published(counts, owners, sum)
+        if published is None and isinstance(counts, Mapping):
+            text = self._handle.estimate_tally(json.dumps(plain_tally(counts)), level, kind)
+        elif published is None:
+            text = self._handle.estimate_cells(_arguments.counts(counts, self.size), level, kind)
+        elif published.tally is not None:
+            text = self._handle.estimate_tally(json.dumps(published.tally), level, kind)
+        else:
+            text = self._handle.estimate_sum(published.owners, published._document["sums"][0], level, kind)
+        return Estimate(json.loads(text), published)
+
+    def _published(self, counts: Any, owners: Any, total: Any) -> Optional[Published]:
+        """The published result that was handed in; None if it is cell counts or a tally."""
+        if total is not None:
             if counts is not None:
                 raise UptackError("give either counts, or owners and sum")
-            total = _sum(sum)
-            text = self._handle.estimate_sum(_arguments.whole("owners", owners), total, level, kind)
-            published = Published(_arguments.whole("owners", owners), total)
-        elif isinstance(counts, Mapping):
-            text = self._handle.estimate_tally(json.dumps(_plain_tally(counts)), level, kind)
-        elif counts is None:
+            numbers = {"owners": _arguments.whole("owners", owners, 1), "sums": [whole_sum(total)]}
+            return Published.from_dict({"mechanism": self.mechanism, **numbers})
+        if isinstance(counts, Published):
+            if counts.mechanism != self.mechanism:
+                raise UptackError(f"this result was published for another mechanism, {counts.mechanism}", "counts")
+            return counts
+        if counts is None:
             raise TypeError("counts: expected an array, got None")
-        elif self.noise is not None:
-            published = self.publish(counts)
-            text = self._handle.estimate_sum(published.owners, published.sum, level, kind)
-        else:
-            text = self._handle.estimate_cells(_arguments.counts(counts, self.size), level, kind)
-        return Estimate(json.loads(text), published)
+        if isinstance(counts, Mapping) and "sums" in counts:
+            return Published.from_dict({"mechanism": self.mechanism, **counts})
+        if self.noise is not None:
+            raise UptackError(
+                "these counts are not published: this mechanism's aggregators add noise, which is drawn once",
+                "counts",
+                "published = channel.publish(counts), keep it, and channel.estimate(published)",
+            )
+        return None
 
     def to_dict(self) -> dict[str, Any]:
         """The document that ``uptack channel --json`` prints."""
@@ -251,7 +319,7 @@ def _channel_from_json(text: str) -> Channel:
     return Channel.from_json(text)
 
 
-def _sum(value: Any) -> int:
+def whole_sum(value: Any) -> int:
     """A published sum, which may be negative."""
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise TypeError(f"sum: expected a whole number, got {type(value).__name__}")
@@ -261,7 +329,7 @@ def _sum(value: Any) -> int:
     return total
 
 
-def _plain_tally(tally: Mapping[str, Any]) -> dict[str, Any]:
+def plain_tally(tally: Mapping[str, Any]) -> dict[str, Any]:
     """A tally whose counts are plain Python integers."""
     answers = tally.get("answers")
     if not isinstance(answers, (list, tuple)) or not all(isinstance(answer, Mapping) for answer in answers):
@@ -289,7 +357,7 @@ class Estimate(AboutMechanism):
     """An estimate of the number of owners whose truth is yes."""
 
     __slots__ = ("published",)
-    #: The published result, if the mechanism has noise.
+    #: The published result that it was made from; None if that was cell counts or a tally.
     published: Optional[Published]
 
     def __init__(self, document: dict[str, Any], published: Optional[Published] = None) -> None:

@@ -45,7 +45,7 @@ class Plan:
     def alternatives(self) -> list[Channel]: ...
     def card_json(self) -> str: ...
     def card_toml(self) -> str: ...
-    def chart(self, progress: _Progress = ...) -> str: ...
+    def chart(self, progress: _Progress = ...) -> tuple[str, str]: ...
 
 class Composition:
     def __init__(self, parts: list[tuple[str, int]], owners: int, work: int) -> None: ...
@@ -85,6 +85,28 @@ def privacy(
     work: int,
     progress: _Progress,
 ) -> str: ...
+def some_views(
+    channel: Channel,
+    owners: int,
+    *,
+    views: list[str],
+    delta: Optional[float],
+    epsilon: Optional[float],
+    repeat: Optional[int],
+    honest: str,
+    work: int,
+    progress: _Progress,
+) -> str: ...
+def release_loss(
+    channel: Channel,
+    owners: int,
+    *,
+    repetitions: int,
+    smallest_delta: float,
+    honest: str,
+    work: int,
+    progress: _Progress,
+) -> tuple[float, list[float], list[float], float]: ...
 def audit_channel(
     channel: Channel,
     *,
@@ -115,8 +137,9 @@ def simulate(
     confidence: str,
     interval: str,
     per_owner: bool,
+    keep_estimates: bool,
     progress: _Progress,
-) -> str: ...
+) -> tuple[str, list[float]]: ...
 def algebra(text: str, *, owners: Optional[int], yes: Optional[int]) -> tuple[Channel, str]: ...
 def verify(
     text: str,
@@ -136,6 +159,7 @@ def evaluate(
     seed: int,
     progress: _Progress,
 ) -> str: ...
+def simultaneous_kind(interval: str) -> str: ...
 def each_confidence(confidence: str, queries: int, sharing: str) -> float: ...
 def consistent(estimates: list[tuple[float, float]], owners: int) -> list[tuple[float, float]]: ...
 def claim(value: Optional[float]) -> str: ...

@@ -3,21 +3,37 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Iterable, Mapping, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Any, Iterable, Mapping, Optional, Sequence, Union, overload
 
 from . import _arguments, _core
 from ._channel import Channel, ChannelLike, Estimate, channel_of
+from ._composition import Composition, LossDistribution
 from ._errors import UptackError
-from ._results import Algebra, Audit, Composition, Evaluation, Plan, Privacy, Simulation, Verification
+from ._privacy import Privacy, PrivacyTable
+from ._results import Algebra, Audit, Evaluation, Plan, Simulation, Verification
 
 if TYPE_CHECKING:
-    from typing import Callable
+    from typing import Callable, Literal
 
     import numpy as np
     import numpy.typing as npt
 
-    from ._arguments import Exact
-    from ._results import Progress
+    from ._arguments import (
+        Exact,
+        Form,
+        Interval,
+        Many,
+        Noise,
+        Objective,
+        Over,
+        Progress,
+        Real,
+        Sharing,
+        Trust,
+        Unknown,
+        View,
+        Whole,
+    )
 
 #: Larger than any card or record, in bytes.
 _LARGEST_FILE = 16 << 20
@@ -25,35 +41,51 @@ _LARGEST_FILE = 16 << 20
 
 def plan(
     *,
-    yes: Union[int, Sequence[int], range],
-    owners: Optional[int] = None,
-    epsilon: Optional[float] = None,
-    delta: float = 1e-8,
-    error: Optional[float] = None,
-    answer_epsilon: Optional[float] = None,
-    linked_epsilon: Union[float, str, None] = None,
-    noise: Optional[str] = None,
-    trust: Optional[str] = None,
+    yes: Union[Whole, Sequence[Whole], range],
+    owners: Optional[Whole] = None,
+    epsilon: Optional[Real] = None,
+    delta: Real = 1e-8,
+    error: Optional[Real] = None,
+    answer_epsilon: Optional[Real] = None,
+    linked_epsilon: Union[Real, Literal["none"], None] = None,
+    noise: Optional[Noise] = None,
+    trust: Optional[Trust] = None,
     participation: Optional[Exact] = None,
     honest: Exact = 1,
-    minimum_batch: Optional[int] = None,
-    solve: Optional[str] = None,
-    form: Optional[str] = None,
-    objective: str = "sd",
-    over: str = "worst",
+    minimum_batch: Optional[Whole] = None,
+    solve: Optional[Unknown] = None,
+    form: Optional[Form] = None,
+    objective: Objective = "sd",
+    over: Over = "worst",
     family: Optional[str] = None,
     progress: Optional[Progress] = None,
 ) -> Plan:
-    """Plans the best mechanism. Leave out one of error, epsilon and owners to solve for it.
+    """Plans the best mechanism. Leave out one of ``error``, ``epsilon`` and ``owners`` to solve for it.
 
-    ``yes`` is the expected number of yes-owners, or its smallest and largest value. ``noise`` is ``"aggregators"``,
-    ``"none"`` or ``"any"``; ``trust`` is ``"one-aggregator"`` or ``"owners"``; ``linked_epsilon`` is a number or
-    ``"none"``; ``solve`` is ``"error"``, ``"epsilon"`` or ``"owners"``; ``form`` is ``"one"``, ``"several"`` or
-    ``"any"``; ``objective`` is ``"sd"`` or ``"paper"``; ``over`` is ``"worst"`` or ``"mean"``.
+    - ``yes``: the expected number of yes-owners, or its smallest and largest value.
+    - ``owners``: how many are expected to answer.
+    - ``epsilon``: the largest ε of what is published; ``trust`` says who has to be honest for it.
+    - ``delta``: the δ of that ε. It is not used if one honest aggregator is enough, because then δ is 0.
+    - ``error``: the largest standard deviation of the estimate.
+    - ``answer_epsilon``: the largest local ε of a single answer.
+    - ``linked_epsilon``: the largest local ε of all answers of an owner together, which holds if nobody is honest; ``"none"`` for
+      no limit.
+    - ``noise``: whether two aggregators add noise to what they publish: ``"aggregators"``, ``"none"``, or ``"any"`` for the better of
+      both.
+    - ``trust``: who has to be honest for ``epsilon``: ``"one-aggregator"``, or the other ``"owners"``.
+    - ``participation``: the largest share of the owners who may answer anything but ⊥.
+    - ``honest``: the share of the owners whose coins are counted on.
+    - ``minimum_batch``: the smallest number of answers that is published; the guarantee is computed for it.
+    - ``solve``: what to solve for, ``"error"``, ``"epsilon"`` or ``"owners"``, if that does not follow from what is left out.
+    - ``form``: mechanisms of ``"one"`` answer, of ``"several"``, or of ``"any"`` number.
+    - ``objective``: what is made small, ``"sd"``, or ``"paper"`` for the paper's own measure.
+    - ``over``: the error is the ``"worst"`` one within ``yes``, or the ``"mean"``.
+    - ``family``: the name of the only family to search.
+    - ``progress``: is called with the steps that are done, and how many there are.
     """
-    linked = linked_epsilon
-    if linked is not None and not isinstance(linked, str):
-        linked = repr(_arguments.real("linked_epsilon", linked))
+    linked: Optional[str] = linked_epsilon if isinstance(linked_epsilon, str) else None
+    if linked_epsilon is not None and linked is None:
+        linked = repr(_arguments.real("linked_epsilon", linked_epsilon))
     asked: dict[str, Any] = {
         "yes": _arguments.pair("yes", yes),
         "owners": _arguments.optional_whole("owners", owners),
@@ -77,42 +109,178 @@ def plan(
     return Plan(json.loads(planned.document()), asked, planned)
 
 
+@overload
 def privacy(
     channel: ChannelLike,
     *,
-    owners: int,
-    delta: Optional[float] = None,
-    epsilon: Optional[float] = None,
-    repeat: Optional[int] = None,
+    owners: Union[int, np.integer[Any]],
+    delta: Optional[Real] = ...,
+    epsilon: Optional[Real] = ...,
+    repeat: Optional[Whole] = ...,
+    honest: Exact = ...,
+    views: Union[View, Sequence[View], None] = ...,
+    work: Whole = ...,
+    progress: Optional[Progress] = ...,
+) -> Privacy: ...
+@overload
+def privacy(
+    channel: ChannelLike,
+    *,
+    owners: Many,
+    delta: Union[Real, Many, None] = ...,
+    epsilon: Union[Real, Many, None] = ...,
+    repeat: Optional[Whole] = ...,
+    honest: Exact = ...,
+    views: Union[View, Sequence[View], None] = ...,
+    work: Whole = ...,
+    progress: Optional[Progress] = ...,
+) -> PrivacyTable: ...
+@overload
+def privacy(
+    channel: ChannelLike,
+    *,
+    owners: Union[int, np.integer[Any]],
+    delta: Many,
+    epsilon: None = ...,
+    repeat: Optional[Whole] = ...,
+    honest: Exact = ...,
+    views: Union[View, Sequence[View], None] = ...,
+    work: Whole = ...,
+    progress: Optional[Progress] = ...,
+) -> PrivacyTable: ...
+@overload
+def privacy(
+    channel: ChannelLike,
+    *,
+    owners: Union[int, np.integer[Any]],
+    delta: None = ...,
+    epsilon: Many,
+    repeat: Optional[Whole] = ...,
+    honest: Exact = ...,
+    views: Union[View, Sequence[View], None] = ...,
+    work: Whole = ...,
+    progress: Optional[Progress] = ...,
+) -> PrivacyTable: ...
+def privacy(
+    channel: ChannelLike,
+    *,
+    owners: Any,
+    delta: Any = None,
+    epsilon: Any = None,
+    repeat: Optional[Whole] = None,
     honest: Exact = 1,
-    work: int = 1,
+    views: Union[View, Sequence[View], None] = None,
+    work: Whole = 1,
     progress: Optional[Progress] = None,
-) -> Privacy:
-    """The guarantee of every view, certified over every crowd: ε at ``delta`` (default 1e-8), or δ at ``epsilon``."""
+) -> Union[Privacy, PrivacyTable]:
+    """The guarantee of every view, certified over every crowd: ε at a δ, or δ at an ε.
+
+    Any of ``owners``, ``delta`` and ``epsilon`` may be an array. Then the result is a ``PrivacyTable`` with one row for each element;
+    arrays have the same length, and single numbers count for all rows.
+
+    - ``channel``: a channel, or its text.
+    - ``owners``: how many owners there are; their number is public.
+    - ``delta``: the δ at which ε is wanted, 1e-8 by default.
+    - ``epsilon``: the ε at which δ is wanted instead.
+    - ``repeat``: also the guarantee of that many releases together.
+    - ``honest``: the share of the owners whose coins are counted on.
+    - ``views``: one or more of ``"release"``, ``"linked"``, ``"answers"``, ``"one_aggregator"``, ``"owners_alone"`` and
+      ``"answers_with_release"``; only these are computed. By default all.
+    - ``work``: how many times the usual limit on the work the certificates may take.
+    - ``progress``: is called with the steps that are done, and how many there are at most; for arrays, with the rows.
+    """
+    law, listener = channel_of(channel), _arguments.listener(progress)
+    options = (
+        _arguments.optional_whole("repeat", repeat),
+        _arguments.exact("honest", honest),
+        None if views is None else _arguments.words("views", views),
+        _arguments.whole("work", work, 1),
+    )
+    given = {"owners": owners, "delta": delta, "epsilon": epsilon}
+    lengths = {name: len(value) for name, value in given.items() if _arguments.is_many(value)}
+    if not lengths:
+        return _one_privacy(law, owners, delta, epsilon, options, listener)
+    if len(set(lengths.values())) > 1:
+        stated = ", ".join(f"{name} {length}" for name, length in lengths.items())
+        raise UptackError(f"arrays of different lengths: {stated}")
+    count, rows = max(lengths.values()), []
+    columns = {name: list(value) if name in lengths else [value] * count for name, value in given.items()}
+    for index, row in enumerate(zip(columns["owners"], columns["delta"], columns["epsilon"])):
+        rows.append(_one_privacy(law, *row, options, None))
+        if listener is not None:
+            listener(index + 1, count)
+    return PrivacyTable(rows)
+
+
+def _one_privacy(law: Channel, owners: Any, delta: Any, epsilon: Any, options: tuple[Any, ...], listener: Any) -> Privacy:
+    repeat, honest, views, work = options
     if delta is None and epsilon is None:
         delta = 1e-8
-    document = _core.privacy(
+    asked: dict[str, Any] = {
+        "delta": _arguments.optional_real("delta", delta),
+        "epsilon": _arguments.optional_real("epsilon", epsilon),
+        "repeat": repeat,
+        "honest": honest,
+        "work": work,
+        "progress": listener,
+    }
+    crowd = _arguments.whole("owners", owners)
+    if views is None:
+        document = _core.privacy(law._handle, crowd, **asked)
+    else:
+        document = _core.some_views(law._handle, crowd, views=views, **asked)
+    given = ("delta", asked["delta"]) if asked["epsilon"] is None else ("epsilon", asked["epsilon"])
+    return Privacy(json.loads(document), given)
+
+
+def loss_distribution(
+    channel: ChannelLike,
+    *,
+    owners: Whole,
+    repetitions: Whole = 1,
+    smallest_delta: Real = 1e-10,
+    honest: Exact = 1,
+    work: Whole = 1,
+    progress: Optional[Progress] = None,
+) -> LossDistribution:
+    """A measure on privacy losses that dominates one release, for accountants other than ``compose``.
+
+    - ``channel``: a channel, or its text.
+    - ``owners``: how many owners there are.
+    - ``repetitions``: how many releases it is to be precise for when they are composed.
+    - ``smallest_delta``: the smallest δ that it is to be precise for; smaller ones are bounded, too, but less sharply.
+    - ``honest``: the share of the owners whose coins are counted on.
+    - ``work``: how many times the usual limit on the work each certificate may take.
+    - ``progress``: is called with the steps that are done, and 0, because nobody knows how many there are.
+    """
+    spacing, losses, masses, infinity = _core.release_loss(
         channel_of(channel)._handle,
         _arguments.whole("owners", owners),
-        delta=_arguments.optional_real("delta", delta),
-        epsilon=_arguments.optional_real("epsilon", epsilon),
-        repeat=_arguments.optional_whole("repeat", repeat),
+        repetitions=_arguments.whole("repetitions", repetitions, 1),
+        smallest_delta=_arguments.real("smallest_delta", smallest_delta),
         honest=_arguments.exact("honest", honest),
         work=_arguments.whole("work", work, 1),
         progress=_arguments.listener(progress),
     )
-    return Privacy(json.loads(document))
+    return LossDistribution(spacing, tuple(losses), tuple(masses), infinity)
 
 
 def compose(
-    channels: Iterable[Union[ChannelLike, tuple[ChannelLike, int]]],
+    channels: Iterable[Union[ChannelLike, tuple[ChannelLike, Whole]]],
     *,
-    owners: int,
-    work: int = 1,
+    owners: Whole,
+    work: Whole = 1,
+    progress: Optional[Progress] = None,
 ) -> Composition:
     """Composes a list of releases that is fixed in advance, each with fresh coins.
 
-    The list contains channels, or pairs of a channel and the number of its releases.
+    Nothing is computed yet: ``epsilon()`` and ``delta()`` of the result do that, and keep what they found.
+
+    - ``channels``: channels, or pairs of a channel and the number of its releases.
+    - ``owners``: the owners of every release.
+    - ``work``: how many times the usual limit on the work each certificate may take.
+    - ``progress``: is called with the steps that are done whenever the result computes something, and 0, because nobody knows how
+      many there are.
     """
     times: dict[str, int] = {}
     if isinstance(channels, (str, Channel)):
@@ -129,23 +297,37 @@ def compose(
         if text is None:
             text = known[id(channel)] = channel_of(channel).mechanism
         times[text] = times.get(text, 0) + _arguments.whole("times", count, 1)
-    return Composition(tuple(times.items()), _arguments.whole("owners", owners), _arguments.whole("work", work, 1))
+    crowd, factor = _arguments.whole("owners", owners), _arguments.whole("work", work, 1)
+    return Composition(tuple(times.items()), crowd, factor, _arguments.listener(progress))
 
 
 def simulate(
     channel: ChannelLike,
     *,
-    owners: int,
-    yes: int,
-    trials: int = 1000,
-    seed: Optional[int] = None,
+    owners: Whole,
+    yes: Whole,
+    trials: Whole = 1000,
+    seed: Optional[Whole] = None,
     confidence: Exact = 0.95,
-    interval: str = "auto",
+    interval: Interval = "auto",
     per_owner: bool = False,
+    keep_estimates: bool = False,
     progress: Optional[Progress] = None,
 ) -> Simulation:
-    """Simulates complete runs, from truths to estimates. Unless ``per_owner``, the cost does not depend on the owners."""
-    document = _core.simulate(
+    """Simulates complete runs, from truths to estimates.
+
+    - ``channel``: a channel, or its text.
+    - ``owners``: how many answer.
+    - ``yes``: for how many of them the truth is yes.
+    - ``trials``: how many runs.
+    - ``seed``: makes the runs reproducible; by default a new one, which the result has.
+    - ``confidence``: how sure each interval is to contain the truth.
+    - ``interval``: its kind; see ``Channel.estimate``.
+    - ``per_owner``: draw every owner by the real sampler. Otherwise the cost does not depend on the number of owners.
+    - ``keep_estimates``: keep the estimate of each run, as ``estimates`` of the result.
+    - ``progress``: is called with the runs that are done, and how many there are.
+    """
+    document, estimates = _core.simulate(
         channel_of(channel)._handle,
         owners=_arguments.whole("owners", owners),
         yes=_arguments.whole("yes", yes),
@@ -154,15 +336,20 @@ def simulate(
         confidence=_arguments.exact("confidence", confidence),
         interval=_arguments.word("interval", interval),
         per_owner=bool(per_owner),
+        keep_estimates=bool(keep_estimates),
         progress=_arguments.listener(progress),
     )
-    return Simulation(json.loads(document))
+    return Simulation(json.loads(document), tuple(estimates) if keep_estimates else None)
 
 
-def algebra(text: str, *, owners: Optional[int] = None, yes: Optional[int] = None) -> Algebra:
-    """Compiles the paper's notation to a channel, and solves for YES."""
-    owners, yes = _arguments.optional_whole("owners", owners), _arguments.optional_whole("yes", yes)
-    _, document = _core.algebra(_arguments.word("text", text), owners=owners, yes=yes)
+def algebra(text: str, *, owners: Optional[Whole] = None, yes: Optional[Whole] = None) -> Algebra:
+    """Compiles the paper's notation to a channel, and solves for YES.
+
+    - ``text``: a program of the privacy algebra.
+    - ``owners``, ``yes``: a crowd, for which the standard deviation of the solution is predicted.
+    """
+    crowd = {"owners": _arguments.optional_whole("owners", owners), "yes": _arguments.optional_whole("yes", yes)}
+    _, document = _core.algebra(_arguments.word("text", text), **crowd)
     return Algebra(json.loads(document))
 
 
@@ -171,13 +358,18 @@ def verify(
     *,
     desk_key: Optional[str] = None,
     allow_wider: bool = False,
-    work: int = 1,
+    work: Whole = 1,
     progress: Optional[Progress] = None,
 ) -> Verification:
     """Recomputes everything that a card or a release record states.
 
-    ``document`` is the path of a card (.toml or JSON), a signed card or a record, or such a document as a dict. The
-    result lists the checks that fail; only a document that cannot be read raises.
+    The result lists the checks that fail; only a document that cannot be read raises.
+
+    - ``document``: the path of a card (.toml or JSON), a signed card or a record, or such a document as a dict.
+    - ``desk_key``: the key that must have signed the card, such as ``"ed25519:…"``; by default the one that the card names.
+    - ``allow_wider``: accept claims that are sound but promise less than is true.
+    - ``work``: how many times the usual limit on the work each claim may take.
+    - ``progress``: is called with the steps that are done, and how many there are at most.
     """
     toml = False
     if isinstance(document, Mapping):
@@ -212,22 +404,27 @@ def verify(
 def audit(
     randomizer: Union[ChannelLike, Callable[[Any], Any]],
     *,
-    claimed_epsilon: Optional[float] = None,
-    claimed_delta: float = 0.0,
-    samples: Optional[int] = None,
+    claimed_epsilon: Optional[Real] = None,
+    claimed_delta: Real = 0.0,
+    samples: Optional[Whole] = None,
     confidence: Exact = 0.999,
-    vectorized: Union[bool, int] = False,
-    owners: int = 20,
-    delta: float = 1e-8,
-    seed: Optional[int] = None,
+    vectorized: Union[bool, Whole] = False,
+    owners: Whole = 20,
+    delta: Real = 1e-8,
+    seed: Optional[Whole] = None,
     progress: Optional[Progress] = None,
 ) -> Audit:
     """Tries to prove the claim about a randomizer wrong.
 
-    ``randomizer`` is any callable: it gets a truth (a bool) and returns whatever an owner would send. The audit looks at
-    the whole output, its length and, for numbers, its size. With ``vectorized`` the callable gets an array of truths (of
-    that length, if ``vectorized`` is a number) and returns one output for each. For a channel, our own sampler is audited
-    against all claims of the channel, in crowds of ``owners`` with the ``delta`` of their release.
+    - ``randomizer``: any callable. It gets a truth (a bool) and returns whatever an owner would send; the audit looks at the whole
+      output, its length and, for numbers, its size. Or a channel: then our own sampler is audited against all claims of the channel.
+    - ``claimed_epsilon``, ``claimed_delta``: what is claimed of a callable.
+    - ``samples``: how many outputs to look at; by default a million, of a channel ten.
+    - ``confidence``: how sure all bounds together are to hold.
+    - ``vectorized``: the callable gets an array of truths, of this length if it is a number, and returns one output for each.
+    - ``owners``, ``delta``: of a channel, the size of the crowds whose release is audited, and the δ of its claim.
+    - ``seed``: of a channel, makes the coins reproducible.
+    - ``progress``: is called with the outputs that were seen, and how many there will be.
     """
     level = _arguments.exact("confidence", confidence)
     heard = _arguments.listener(progress)
@@ -267,12 +464,20 @@ def evaluate(
     *,
     data: Any = None,
     at: Optional[str] = None,
-    trials: int = 200,
-    factors: Sequence[int] = (1, 10, 100, 1000),
-    seed: int = 1,
+    trials: Whole = 200,
+    factors: Sequence[Whole] = (1, 10, 100, 1000),
+    seed: Whole = 1,
     progress: Optional[Progress] = None,
 ) -> Evaluation:
-    """Runs the paper's evaluation on a snapshot of traffic, or on generated traffic with a similar distribution."""
+    """Runs the paper's evaluation.
+
+    - ``data``: the path of a file with traffic of Caltrans; by default, traffic with a similar distribution is generated.
+    - ``at``: the time of the snapshot, such as ``"00:55"``.
+    - ``trials``: how many runs each error is measured with.
+    - ``factors``: how many times as many owners as there are vehicles.
+    - ``seed``: the source of randomness.
+    - ``progress``: is called with the steps that are done, and how many there are.
+    """
     from os import fspath
 
     minutes = None
@@ -292,8 +497,13 @@ def evaluate(
     return Evaluation(json.loads(document))
 
 
-def simultaneous(confidence: Exact, queries: int, *, sharing: str = "bonferroni") -> float:
-    """The confidence that each of ``queries`` intervals needs for all of them to hold at once."""
+def simultaneous(confidence: Exact, queries: Whole, *, sharing: Sharing = "bonferroni") -> float:
+    """The confidence that each of several intervals needs for all of them to hold at once.
+
+    - ``confidence``: of all of them together.
+    - ``queries``: how many there are.
+    - ``sharing``: ``"bonferroni"``, or ``"sidak"`` if they are independent.
+    """
     level, count = _arguments.exact("confidence", confidence), _arguments.whole("queries", queries, 1)
     return 1.0 - _core.each_confidence(level, count, _arguments.word("sharing", sharing))
 
@@ -303,20 +513,35 @@ def estimate_many(
     counts: Any,
     *,
     confidence: Exact = 0.95,
-    interval: str = "auto",
-    sharing: str = "bonferroni",
+    interval: Interval = "auto",
+    sharing: Sharing = "bonferroni",
 ) -> list[Estimate]:
-    """Estimates for many queries, one row of counts each, with intervals that all hold at once."""
-    channel = channel_of(channel)
-    rows = list(counts)
+    """Estimates for many queries, with intervals that all hold at once.
+
+    - ``channel``: a channel, or its text.
+    - ``counts``: for each query what ``Channel.estimate`` takes: a published result, or one row of counts. Or a DataFrame with one row
+      per query, whose columns are the channel's cells, by name or by number.
+    - ``confidence``: how sure all intervals together are to contain their truths.
+    - ``interval``: their kind; see ``Channel.estimate``. Here ``"auto"`` means ``"exact"``: alone it may miss a tenth more often than it
+      says.
+    - ``sharing``: how the confidence is shared; see ``simultaneous``.
+    """
+    law = channel_of(channel)
+    rows = _arguments.rows(counts, [cell.name for cell in law.cells])
     each = simultaneous(confidence, max(len(rows), 1), sharing=sharing)
-    return [channel.estimate(row, confidence=each, interval=interval) for row in rows]
+    kind: Any = _core.simultaneous_kind(_arguments.word("interval", interval))
+    return [law.estimate(row, confidence=each, interval=kind) for row in rows]
 
 
 def consistent(
-    values: Any, sds: Any, *, owners: int
+    values: Any, sds: Any, *, owners: Whole
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Adjusts estimates for questions of which each owner says yes to exactly one: nonnegative, with sum ``owners``."""
+    """Adjusts estimates for questions of which each owner says yes to exactly one: nonnegative, with sum ``owners``.
+
+    - ``values``: the estimates.
+    - ``sds``: their standard deviations.
+    - ``owners``: how many owners answered all of the questions.
+    """
     import numpy
 
     first = [_arguments.real(f"values[{index}]", value) for index, value in enumerate(values)]

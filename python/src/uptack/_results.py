@@ -6,113 +6,15 @@ from typing import TYPE_CHECKING, Any, Optional
 
 from . import _arguments, _core
 from ._channel import Channel
-from ._result import AboutMechanism, Bounds, Result, bounds, claim, nearest, table
+from ._chart import Chart
+from ._errors import UptackError
+from ._result import Bounds, Result, bounds, claim, nearest, table
 
 if TYPE_CHECKING:
-    from typing import Callable
+    import numpy as np
+    import numpy.typing as npt
 
-    Progress = Callable[[int, int], object]
-
-
-class Privacy(AboutMechanism):
-    """The guarantees of a mechanism in every view, certified over every crowd."""
-
-    __slots__ = ()
-
-    @property
-    def _open(self) -> str:
-        """The request: ε at a δ, or δ at an ε."""
-        return "delta" if isinstance(self._document["views"]["release"]["epsilon"], float) else "epsilon"
-
-    @property
-    def release(self) -> Optional[Bounds]:
-        """Certified ε (or δ, if ε was given) of the published counts; None if there is no guarantee."""
-        return bounds(self._document["views"]["release"], self._open)
-
-    @property
-    def one_aggregator(self) -> Optional[Bounds]:
-        """ε of the published sum if only one aggregator is honest, at δ = 0; None without noise."""
-        return bounds(self._document["views"]["one_aggregator"], "epsilon")
-
-    @property
-    def owners_alone(self) -> Optional[Bounds]:
-        """Like ``release``, but if no aggregator's noise can be relied on; None without noise."""
-        return bounds(self._document["views"]["owners_alone"], self._open)
-
-    @property
-    def linked(self) -> Optional[float]:
-        """ε of all answers of an owner; None if there is no guarantee."""
-        value: Optional[float] = self._document["views"]["linked"]
-        return value
-
-    @property
-    def answers(self) -> tuple[Optional[float], ...]:
-        """ε of each answer alone."""
-        return tuple(self._document["views"]["answers"])
-
-    @property
-    def answers_with_release(self) -> tuple[Optional[Bounds], ...]:
-        """The guarantee for each answer of the target together with the published counts."""
-        return tuple(bounds(view, self._open) for view in self._document["views"]["answers_with_release"])
-
-    @property
-    def closed(self) -> bool:
-        """Whether both ends of ``release`` are close to each other."""
-        return bool(self._document["views"]["release"]["certificate"]["closed"])
-
-    @property
-    def repeated(self) -> Optional[Bounds]:
-        """Like ``release``, for all repetitions together, if any were requested."""
-        repeated = self._document.get("repeated")
-        return None if repeated is None else bounds(repeated["release"], self._open)
-
-    @property
-    def statement(self) -> str:
-        """The guarantees in words."""
-        return str(self._document["statement"])
-
-    def _shown(self) -> list[tuple[str, str]]:
-        release = None if self.release is None else self.release.upper
-        shown = [("mechanism", self.mechanism), ("owners", str(self.owners)), ("release", claim(release))]
-        if self.one_aggregator is not None:
-            shown.append(("one_aggregator", claim(self.one_aggregator.upper)))
-        return [*shown, ("linked", claim(self.linked)), ("answers", "[" + ", ".join(map(claim, self.answers)) + "]")]
-
-
-class Chart:
-    """A picture, as SVG."""
-
-    __slots__ = ("svg",)
-    svg: str
-
-    def __init__(self, svg: str) -> None:
-        object.__setattr__(self, "svg", svg)
-
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"Chart is frozen: {name} cannot be set")
-
-    def save(self, path: Any) -> None:
-        """Writes it into a file."""
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(self.svg)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Chart, (self.svg,)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Chart) and self.svg == other.svg
-
-    def __hash__(self) -> int:
-        return hash(self.svg)
-
-    def _repr_svg_(self) -> str:
-        return self.svg
-
-    def _repr_html_(self) -> str:
-        return self.svg
-
-    def __repr__(self) -> str:
-        return f"Chart({len(self.svg)} characters of SVG)"
+    from ._arguments import Progress
 
 
 class Choice(Result):
@@ -137,7 +39,7 @@ class Choice(Result):
 
     @property
     def half_width(self) -> float:
-        """Half the width of a 95 % interval."""
+        """Half the width of the 95 % interval that is to be expected."""
         return float(self._document["interval95_halfwidth"])
 
     @property
@@ -162,8 +64,8 @@ class Choice(Result):
         return [
             ("mechanism", self.mechanism),
             ("sd", nearest(self.sd)),
-            ("release", claim(release)),
-            ("linked", claim(self.linked)),
+            ("release_epsilon", claim(release)),
+            ("linked_epsilon", claim(self.linked)),
         ]
 
 
@@ -222,11 +124,12 @@ class Plan(Choice):
         return str(self._document["trust"])
 
     def card(self, path: Any = None) -> dict[str, Any]:
-        """The query card. Also writes it to ``path``, which ends in .toml or .json, if given."""
+        """The query card.
+
+        - ``path``: where to write it, too: a file that ends in .toml or .json.
+        """
         import json
         from os import fspath
-
-        from ._errors import UptackError
 
         planned = self._planned()
         text = planned.card_json()
@@ -240,8 +143,14 @@ class Plan(Choice):
         return card
 
     def chart(self, *, progress: Optional[Progress] = None) -> Chart:
-        """The error of each family against ε and against the number of owners."""
-        return Chart(self._planned().chart(_arguments.listener(progress)))
+        """The error of each family against ε, against the number of owners and, with noise, against the linked ε.
+
+        - ``progress``: is called with the points that are done, and how many there are.
+        """
+        import json
+
+        svg, panels = self._planned().chart(_arguments.listener(progress))
+        return Chart(svg, json.loads(panels))
 
     def _repr_html_(self) -> str:
         choices: list[Choice] = sorted([self, *self.alternatives], key=lambda choice: choice.sd)
@@ -253,76 +162,27 @@ class Plan(Choice):
         return table(["mechanism", "sd", "ε release", "ε linked", ""], rows)
 
 
-class Composition:
-    """The composition of releases of several mechanisms to the same owners, each with fresh coins."""
-
-    __slots__ = ("_parts", "_owners", "_work", "_handle")
-    _parts: tuple[tuple[str, int], ...]
-    _owners: int
-    _work: int
-    _handle: _core.Composition
-
-    def __init__(self, parts: tuple[tuple[str, int], ...], owners: int, work: int = 1) -> None:
-        handle = _core.Composition(list(parts), owners, work)
-        for name, value in (("_parts", parts), ("_owners", owners), ("_work", work), ("_handle", handle)):
-            object.__setattr__(self, name, value)
-
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"Composition is frozen: {name} cannot be set")
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self._parts, self._owners, self._work)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Composition) and self.__reduce__() == other.__reduce__()
-
-    def __hash__(self) -> int:
-        return hash((self._parts, self._owners, self._work))
-
-    @property
-    def parts(self) -> tuple[tuple[str, int], ...]:
-        """Each mechanism with the number of its releases."""
-        return self._parts
-
-    @property
-    def owners(self) -> int:
-        """The owners of every release."""
-        return self._owners
-
-    @property
-    def linked(self) -> Optional[float]:
-        """ε of all answers of an owner to all of them; None if there is no guarantee."""
-        return self._handle.linked()
-
-    def epsilon(self, delta: float, *, progress: Optional[Progress] = None) -> Optional[Bounds]:
-        """ε of all releases together at ``delta``; None if there is no guarantee.
-
-        The upper end is the claim. Of different mechanisms nothing is proved from below, and the lower end is 0.
-        """
-        found = self._handle.epsilon(_arguments.real("delta", delta), _arguments.listener(progress))
-        return None if found is None else Bounds(*found)
-
-    def delta(self, epsilon: float, *, progress: Optional[Progress] = None) -> Optional[Bounds]:
-        """δ of all releases together at ``epsilon``."""
-        found = self._handle.delta(_arguments.real("epsilon", epsilon), _arguments.listener(progress))
-        return None if found is None else Bounds(*found)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The mechanisms, the owners and the local ε."""
-        return {"parts": [{"mechanism": text, "times": times} for text, times in self._parts], "owners": self._owners}
-
-    def __repr__(self) -> str:
-        parts = " + ".join(f"{times} × {text}" for text, times in self._parts)
-        return f"Composition({parts}, owners={self._owners})"
-
-    def _repr_html_(self) -> str:
-        return table(["mechanism", "times"], [[text, str(times)] for text, times in self._parts])
-
-
 class Simulation(Result):
     """The outcome of simulated runs."""
 
-    __slots__ = ()
+    __slots__ = ("_estimates",)
+    _estimates: Optional[tuple[float, ...]]
+
+    def __init__(self, document: dict[str, Any], estimates: Optional[tuple[float, ...]] = None) -> None:
+        super().__init__(document)
+        object.__setattr__(self, "_estimates", estimates)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._document, self._estimates)
+
+    @property
+    def estimates(self) -> npt.NDArray[np.float64]:
+        """The estimate of each run, in their order, if ``simulate`` was asked to keep them."""
+        import numpy
+
+        if self._estimates is None:
+            raise UptackError("the estimates of the runs were not kept", "request", "simulate(…, keep_estimates=True)")
+        return numpy.array(self._estimates)
 
     @property
     def rmse(self) -> float:

@@ -4,7 +4,7 @@
 import { Task } from "@divviup/dap";
 import { fromBase64Url, toBase64Url } from "./canonical.js";
 import type { Cell } from "./card.js";
-import { keyBytes } from "./link.js";
+import { keyBytes } from "./key.js";
 import { Refusal } from "./refusal.js";
 import type { VerifiedCard } from "./verify.js";
 

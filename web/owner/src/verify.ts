@@ -1,9 +1,10 @@
 // Checks a card in every way that a person's browser can by itself, before the answer is randomized.
 
+import { isSameOperator, isTrial, readAddress } from "./address.js";
 import { fromBase64Url, nameOf } from "./canonical.js";
 import { type Card, type Channel, chargeText, readCard, WHOLE } from "./card.js";
 import { checkClaims, type Price, unitsText } from "./claims.js";
-import { isSameOperator, isTrial, keyBytes, readAddress } from "./link.js";
+import { isWeakPoint, readPublicKey } from "./key.js";
 import { channelOfText, isSameChannel } from "./mechanism.js";
 import { allows, limitText, type Policy } from "./policy.js";
 import { Refusal } from "./refusal.js";
@@ -104,8 +105,11 @@ export function checkTime(card: VerifiedCard, now: number): void {
 }
 
 async function checkSignature(signed: SignedCard, key: string): Promise<void> {
-  const [bytes, signature] = [keyBytes(key), fromBase64Url(signed.signature)];
-  if (!bytes || signature?.length !== 64) throw new Refusal("signature", "The card's signature is malformed.");
+  const [bytes, signature] = [readPublicKey(key), fromBase64Url(signed.signature)];
+  if (!bytes) throw new Refusal("signature", "The desk's key is not valid.");
+  if (signature?.length !== 64 || isWeakPoint(signature.subarray(0, 32))) {
+    throw new Refusal("signature", "The card's signature is malformed.");
+  }
   let verifier: CryptoKey;
   try {
     verifier = await crypto.subtle.importKey("raw", bytes, { name: "Ed25519" }, false, ["verify"]);

@@ -81,11 +81,11 @@ async fn main() -> Result<()> {
 fn print_cost_of_a_step() -> Result<()> {
     let attributes = Attributes::from_json(&format!(r#"{{"taxi": true, "text": "{}"}}"#, "x".repeat(4000)))?;
     for (name, text) in [
-        ("sums of texts", format!("taxi && size({}text) > 0", "text+".repeat(80))),
+        ("sums of texts", format!("taxi == true && size({}text) > 0", "text+".repeat(80))),
         ("sums of numbers", format!("{}1 > 0", "1+".repeat(100))),
-        ("truth values", format!("{}taxi", "taxi&&".repeat(140))),
-        ("errors", format!("{}taxi", "1<\"\"||".repeat(100))),
-        ("searches", format!("{}taxi", r#"text.contains("xy")||"#.repeat(40))),
+        ("truth values", format!("{}taxi==true", "taxi==true&&".repeat(80))),
+        ("errors", format!("{}taxi==true", "taxi<\"\"||".repeat(90))),
+        ("searches", format!("{}taxi==true", r#"text.contains("xy")||"#.repeat(40))),
         ("lists", format!("taxi in [{}taxi]", "taxi,".repeat(150))),
     ] {
         let predicate = Predicate::parse(&text)?;
@@ -161,12 +161,12 @@ impl Stage {
             let mut card = self.card(leader)?;
             let query = |name: usize| BallotQuery {
                 name: name.to_string(),
-                predicate: "taxi && size(text+text+text+text) > 0".to_owned(),
+                predicate: "taxi == true && size(text+text+text+text) > 0".to_owned(),
             };
             if is_ballot {
                 card.ballot = Some(CardBallot { most_yes: 1, queries: (0..QUESTIONS).map(query).collect() });
             } else {
-                card.predicate = Some(format!("taxi && size({}text) > 0", "text+".repeat(80)));
+                card.predicate = Some(format!("taxi == true && size({}text) > 0", "text+".repeat(80)));
             }
             card.state_claims(Delta::new(1e-4)?, WorkLimit::default())?;
             cards.push(self.serve(card).await?);

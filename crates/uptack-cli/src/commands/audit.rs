@@ -19,7 +19,7 @@ use uptack::privacy::{Delta, Epsilon};
 use uptack::{Channel, Fraction, Mechanism, answer_name, display};
 use uptack_document::{AuditDocument, ForeignDocument};
 
-use crate::arguments::{confidence, count};
+use crate::arguments::{confidence, count, number};
 use crate::failure::{Failure, Result};
 use crate::input::read_mechanism;
 use crate::layout::joined;
@@ -69,10 +69,11 @@ pub(crate) struct Arguments {
     #[arg(long, value_parser = count, conflicts_with = "command")]
     seed: Option<u64>,
     /// The epsilon that is claimed for the command's output; without it, the audit reports what the outputs prove
-    #[arg(long, value_name = "EPSILON", requires = "command")]
+    // Where a mechanism is given, the parser does not ask for a command.
+    #[arg(long, value_name = "EPSILON", requires = "command", conflicts_with = "mechanism", value_parser = number)]
     claimed_epsilon: Option<f64>,
     /// The delta that is claimed with it
-    #[arg(long, value_name = "DELTA", default_value = "0", requires = "command")]
+    #[arg(long, value_name = "DELTA", default_value = "0", requires = "command", conflicts_with = "mechanism", value_parser = number)]
     claimed_delta: f64,
     /// The randomizer to audit, with its arguments
     #[arg(last = true, value_name = "COMMAND")]

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use uptack::algebra::{Program, Solution, Step, to_text};
+use uptack::privacy::lone_owners;
 use uptack::{Cell, Channel, answer_name};
 use uptack_document::{AlgebraDocument, ChannelDocument, PredictedSd};
 
@@ -12,6 +13,7 @@ use crate::failure::Result;
 use crate::input::{LoadedMechanism, has_extension, read_algebra, read_mechanism};
 use crate::layout::joined;
 use crate::output::{Table, grouped, print_exact, print_result, readable};
+use crate::progress::say;
 
 /// Show a mechanism's cells, with their exact probabilities for yes and for no
 #[derive(Args)]
@@ -91,7 +93,7 @@ pub(crate) struct AlgebraArguments {
     /// A file in the notation of the privacy algebra, or a mechanism, which is translated into it
     file: PathBuf,
     /// Print the channel back as algebra, and nothing else
-    #[arg(long, conflicts_with = "json")]
+    #[arg(long, conflicts_with_all = ["json", "owners", "yes"])]
     print: bool,
     /// Show the standard deviation of the solution for this many owners
     #[arg(long, value_parser = count, requires = "yes")]
@@ -104,6 +106,7 @@ pub(crate) struct AlgebraArguments {
 pub(crate) fn run_algebra(arguments: &AlgebraArguments, json: bool) -> Result<()> {
     let program = read_program(&arguments.file)?;
     let channel = program.mechanism().channel();
+    warn_of_lone_owners(&channel);
     if arguments.print {
         return print_exact(&format!("# {}\n{}", program.mechanism(), to_text(&channel)));
     }
@@ -111,6 +114,13 @@ pub(crate) fn run_algebra(arguments: &AlgebraArguments, json: bool) -> Result<()
     let crowd = PredictedSd::of(solution.as_ref(), arguments.owners, arguments.yes)?;
     let document = AlgebraDocument::new(&program, &channel, solution.as_ref(), crowd.as_ref());
     print_result(json, &document, || describe_algebra(&program, &channel, solution.as_ref(), crowd.as_ref()))
+}
+
+/// Read literally, some of the paper's mechanisms compile although they protect nobody who stands alone.
+fn warn_of_lone_owners(channel: &Channel) {
+    for shown in lone_owners(channel) {
+        say(&format!("warning: {shown}\nhint: let a small share of the others write it, too\n"));
+    }
 }
 
 fn describe_algebra(

@@ -128,14 +128,24 @@ pub(crate) fn describe(mechanism: &str, confidence: Confidence, solved: &Estimat
         "{mechanism}\n\n\
          {} of {} owners would say yes, give or take {} (standard deviation).\n\
          With confidence {} it is between {low} and {high} ({}).\n\
-         Of the error, {} (squares add up).\n\n{}",
+         Of the error, {} (squares add up).\n{}\n{}",
         readable(estimate.estimate),
         grouped(estimate.owners),
         readable(estimate.sd),
         confidence.level(),
         interval_name(interval.kind),
         error_parts(estimate),
+        few_answers_words(estimate),
         bins_table(solved).render(),
+    )
+}
+
+/// That the estimate is biased, if it rests on few answers.
+fn few_answers_words(estimate: &Estimate) -> String {
+    let Some(answers) = estimate.few_answers else { return String::new() };
+    format!(
+        "It rests on {answers} answers, which is few for this mechanism: the estimate is biased, and its error larger than stated.\n\
+         The interval holds all the same.\n"
     )
 }
 

@@ -10,7 +10,7 @@ use uptack_chart::Sheet;
 use uptack_document::{PlanError, Purpose, Wanted, plan_json, plan_sheet, sheet_points};
 
 use super::privacy::views_table;
-use crate::arguments::{TrustArguments, count, fraction, range};
+use crate::arguments::{TrustArguments, count, fraction, number, range};
 use crate::failure::{Failure, Result};
 use crate::output::{ChartFile, Table, check_card_path, print_result, readable, write_card};
 use crate::progress::watched;
@@ -37,10 +37,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_parser = range)]
     yes: (u64, u64),
     /// The largest ε of the published counts
-    #[arg(long)]
+    #[arg(long, value_parser = number)]
     epsilon: Option<f64>,
     /// The δ of the published counts
-    #[arg(long, default_value = "1e-8")]
+    #[arg(long, default_value = "1e-8", value_parser = number)]
     delta: f64,
     #[command(flatten)]
     trust: TrustArguments,
@@ -54,7 +54,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_parser = count)]
     minimum_batch: Option<u64>,
     /// The largest standard deviation of the estimate
-    #[arg(long)]
+    #[arg(long, value_parser = number)]
     error: Option<f64>,
     /// What to solve for; by default what is left out
     #[arg(long, value_enum)]
@@ -126,7 +126,9 @@ enum ObjectiveArgument {
 
 #[derive(Clone, Copy, ValueEnum)]
 enum OverArgument {
+    /// The largest standard deviation in the range
     Worst,
+    /// The mean of the standard deviations at all whole numbers of the range
     Mean,
 }
 
@@ -213,13 +215,13 @@ impl PlanText {
         let best = &self.plan.best;
         let written = card.map(|path| format!("\nThe card was written to {}.\n", path.display())).unwrap_or_default();
         format!(
-            "{}\n\nError: {} (standard deviation), ± {} at 95 %.\n{}\n\n{}\n{}\n\n{}\n{}\n{}{written}",
+            "{}\n\nError: {} (standard deviation), ± {} at 95 %.\n{}\n{}\n\n{}\n{}\n{}\n{}{written}",
             best.mechanism,
             readable(best.sd),
             readable(best.interval95_halfwidth),
             self.solved_words(),
-            views_table(&best.views),
             self.trust_words().join("\n"),
+            views_table(&best.views),
             self.families_table().render(),
             self.rule_words(),
             self.tradeoff_table(),

@@ -11,7 +11,7 @@ use uptack::privacy::{
 use uptack::{Channel, Fraction, answer_name};
 use uptack_document::PrivacyDocument;
 
-use crate::arguments::{count, fraction};
+use crate::arguments::{count, fraction, number};
 use crate::failure::{Failure, Result, ResultExt};
 use crate::input::{LoadedMechanism, read_mechanism};
 use crate::layout;
@@ -35,10 +35,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_parser = count)]
     owners: Option<u64>,
     /// Show ε at this δ; by default the card's, or 1e-8
-    #[arg(long, conflicts_with = "epsilon")]
+    #[arg(long, conflicts_with = "epsilon", value_parser = number)]
     delta: Option<f64>,
     /// Show δ at this ε
-    #[arg(long)]
+    #[arg(long, value_parser = number)]
     epsilon: Option<f64>,
     /// How many times each owner answers, with fresh coins each time
     #[arg(long, value_parser = count)]

@@ -12,6 +12,7 @@ use uptack::{
     Cell, Channel, NoiseLaw, OsCoins, Output, RowFormat, RowReader, Sampler, Sums, Tally, Truths, answer_name,
 };
 
+use crate::arguments::separator;
 use crate::failure::{IoResultExt, Result, ResultExt};
 use crate::input::{InputSource, open, read_mechanism};
 use crate::layout::{fitted_to_terminal, joined};
@@ -41,6 +42,9 @@ pub(crate) struct PrivatizeArguments {
     /// The truths are in this column of a CSV file with a header
     #[arg(long, value_name = "NAME")]
     column: Option<String>,
+    /// The sign between the fields of the CSV: a comma unless given, or semicolon, tab or bar
+    #[arg(long, value_name = "SIGN", value_parser = separator, requires = "column")]
+    separator: Option<char>,
     /// The value of the column that means yes; any other value, including an empty one, means no
     #[arg(long, value_name = "VALUE", requires = "column")]
     yes: Option<String>,
@@ -82,6 +86,7 @@ impl PrivatizeArguments {
         TruthReader {
             input: InputSource::new(self.file.as_deref()),
             column: self.column.as_deref(),
+            separator: self.separator,
             yes: self.yes.as_deref(),
         }
     }

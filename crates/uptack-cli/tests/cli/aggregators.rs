@@ -225,7 +225,8 @@ fn a_definition_becomes_a_file_for_janus_only_if_its_card_is_admitted() {
     assert!(run(&["pair-secret", &secret]).status.success());
     let elsewhere = ["--leader", "https://leader.example/", "--helper", "https://helper.example/"];
     let desk = crate::desk::Desk::new("dishonest-janus-desk", &elsewhere);
-    let plan = ["--owners", "40", "--minimum-batch", "24", "--yes", "8", "--epsilon", "1", "--delta", "1e-2"];
+    let plan =
+        ["--owners", "40", "--minimum-batch", "24", "--yes", "8", "--epsilon", "1", "--delta", "1e-2", "--anyway"];
     let question = ["--where", "station == \"7\"", "--closes", "1h", "--noise", "none"];
     let asked = desk.json(&["ask", "--question", "Where are you?"], &[&plan[..], &question].concat());
     let query = asked["query"].as_str().unwrap();

@@ -3,8 +3,8 @@
 use serde_json::Value;
 use uptack::card::Card;
 use uptack::display;
-use uptack::privacy::composition::{Charge, Composition, Filter, FixedInAdvance, LossDistribution};
-use uptack::privacy::{WorkLimit, release, release_loss};
+use uptack::privacy::composition::{Charge, Filter};
+use uptack::privacy::{WorkLimit, release, release_charge};
 use uptack_owner::check::{LIFETIME_QUERIES, SHARE_OF_DELTA, WORK};
 
 use crate::desk::Desk;
@@ -153,7 +153,7 @@ fn ask_result_ledger_and_verify_agree() {
     let card: Card = serde_json::from_value(asked["card"].clone()).unwrap();
     let ledger = json(&["ledger", "--data", fleet.data(), "--json"]);
     is_charged(&ledger, "linked", |_| Charge::pure(linked).unwrap());
-    is_charged(&ledger, "release", |delta| Charge::dominated_by(charged_loss(&card, delta)));
+    is_charged(&ledger, "release", |delta| release_price(&card, delta));
     let budgets = ledger["budgets"].as_array().unwrap();
     let budget = budgets.iter().find(|budget| budget["view"] == "release").unwrap();
     says_what_privacy_says(&card, number(&budget["delta"]));
@@ -163,8 +163,8 @@ fn ask_result_ledger_and_verify_agree() {
     let printed = String::from_utf8(printed).unwrap();
     let [low, high] = display::interval(number(&result["interval"][0]), number(&result["interval"][1]));
     for words in [
-        format!("ε of the release: {}.", display::claim(number(&trust[0]["epsilon"]))),
-        format!("ε of the owner's own report: {}.", display::claim(linked)),
+        format!("ε = {} at δ = ", display::claim(number(&trust[0]["epsilon"]))),
+        format!("ε = {} if nobody but the owner's own device is honest.", display::claim(linked)),
         format!(
             "{} of 60 owners would say yes, give or take {}",
             display::nearest(number(&result["estimate"])),
@@ -177,26 +177,24 @@ fn ask_result_ledger_and_verify_agree() {
 }
 
 /// What a release budget with this δ is charged with for a card.
-fn charged_loss(card: &Card, delta: f64) -> LossDistribution {
+fn release_price(card: &Card, delta: f64) -> Charge {
     let accountant = release(&card.mechanism.channel(), card.claim_owners().unwrap()).unwrap();
     let accountant = accountant.with_limit(WorkLimit::steps(WORK));
-    release_loss(&accountant, LIFETIME_QUERIES, SHARE_OF_DELTA * delta).unwrap()
+    release_charge(&accountant, LIFETIME_QUERIES, SHARE_OF_DELTA * delta).unwrap()
 }
 
 /// A budget is charged with the whole profile of the release, because one ε at one δ does not compose. So it has no ε that
 /// could be equal to the card's; but at any δ, the card's or its own, one charge gives away what `privacy` prints there: not
-/// less, and more by no more than the spacing of its grid.
+/// less, and more by no more than the chords between its certificates cost.
 fn says_what_privacy_says(card: &Card, own_delta: f64) {
-    let charged = charged_loss(card, own_delta);
-    let spacing = charged.spacing();
-    let composed = Composition::new(FixedInAdvance::repeated(charged, 1).unwrap());
+    let charged = release_price(card, own_delta);
     let (mechanism, owners) = (card.mechanism.to_string(), card.claim_owners().unwrap().to_string());
     for delta in [card.delta().value(), own_delta] {
         let named = ["privacy", &mechanism, "--owners", &owners, "--delta", &delta.to_string(), "--json"];
         let printed = json(&named)["views"]["release"]["epsilon"].clone();
-        let charged = composed.epsilon(delta).unwrap().unwrap().upper();
-        let (lower, upper) = (number(&printed["lower"]), number(&printed["upper"]));
-        assert!(charged >= lower && charged <= upper + spacing, "{charged} at {delta} is not {printed}");
+        let at = |epsilon: f64| charged.delta(epsilon).unwrap();
+        let (lower, upper) = (at(number(&printed["lower"]) * (1.0 - 1e-9)), at(1.06 * number(&printed["upper"])));
+        assert!(lower >= delta && upper <= delta, "{lower} to {upper} is not {delta} at {printed}");
     }
 }
 

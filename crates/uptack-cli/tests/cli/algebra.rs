@@ -45,6 +45,26 @@ fn an_example_is_the_channel_of_the_same_numbers() {
     }
 }
 
+/// Without its residual, whoever is moved on to output 2 has said no.
+#[test]
+fn plausible_deniability_read_literally_compiles_with_a_warning_that_a_lone_no_owner_shows() {
+    let folder = Folder::new("algebra-literal");
+    let text = std::fs::read_to_string(example("plausible-deniability.alg")).unwrap();
+    let literal = folder.file("literal.alg", text.replace("let ry = 0.0001", "let ry = 0"));
+    let output = run(&["algebra", &literal, "--json"]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{said}");
+    assert!(
+        said.starts_with("warning: only no-owners write 132: ") && said.contains("a lone no-owner shows"),
+        "{said}"
+    );
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(document["lone_owners"], json!([{"truth": "no", "probability": 0.3999, "cells": ["132"]}]));
+    // With it on both sides nobody shows.
+    let output = run(&["algebra", &example("plausible-deniability.alg"), "--json"]);
+    assert!(output.stderr.is_empty(), "{output:?}");
+}
+
 #[test]
 fn the_solution_is_a_combination_of_bins_with_its_variance() {
     let file = example("plausible-deniability.alg");

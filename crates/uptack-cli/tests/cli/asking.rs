@@ -62,9 +62,13 @@ fn a_question_that_an_aggregator_does_not_hear_of_is_not_a_success() {
     let desk = Desk::new("asking-away-desk", &remote);
     drop(helper);
     let plan = ["--owners", "60", "--minimum-batch", "40", "--yes", "0..10", "--epsilon", "2", "--delta", "1e-3"];
-    let more =
-        [&["--question", "Where are you?", "--noise", "none"], &plan[..], &AT_SEVEN[..], &["--closes", "1h", "--json"]]
-            .concat();
+    let more = [
+        &["--question", "Where are you?", "--noise", "none"],
+        &plan[..],
+        &AT_SEVEN[..],
+        &["--closes", "1h", "--json", "--anyway"],
+    ]
+    .concat();
     let output = desk.run(&["ask"], &more);
     let (code, text) = said(&output);
     assert!(code == Some(2) && text.contains("the helper at http://127.0.0.1:"), "{text}");
@@ -138,6 +142,54 @@ fn why_a_server_cannot_be_reached_is_said() {
     let (code, text) = queries(&plain.process.1.replace("http://", "https://"), &[]);
     assert!(code == Some(2) && text.contains("may have to begin with http://"), "{text}");
     assert!(Path::new(&root).exists());
+}
+
+/// A day of five-minute windows has a share of ε for each that leaves an error of thousands.
+#[test]
+fn a_question_whose_result_would_say_next_to_nothing_is_asked_only_anyway() {
+    let desk = Desk::new("asking-nothing", &[]);
+    let day = ["--question", "Do you stand?", "--where", "speed < 5.0", "--every", "5m", "--times", "288"];
+    let numbers = ["--owners", "5000", "--yes", "0..400", "--epsilon", "1"];
+    let (code, text) = said(&desk.run(&["ask"], &[&day[..], &numbers].concat()));
+    assert_eq!(code, Some(1), "{text}");
+    for words in [
+        "would say next to nothing",
+        "is 2609.2, more than half of the expected range of yes, 0 to 400",
+        "in 22 windows, the error would be 198.25",
+        "--anyway",
+    ] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    assert_eq!(desk.json(&["queries"], &[]), serde_json::json!([]), "nothing was opened");
+    // What it proposes is accepted.
+    let windows = text.split("hint: in ").nth(1).and_then(|rest| rest.split(' ').next()).unwrap();
+    let asked = desk.json(&["ask"], &[&day[..6], &["--times", windows], &numbers].concat());
+    assert_eq!(asked["queries"].as_array().unwrap().len().to_string(), windows);
+    let anyway = desk.json(&["ask"], &[&day[..6], &["--times", "60"], &numbers, &["--anyway"]].concat());
+    assert_eq!(anyway["queries"].as_array().unwrap().len(), 60);
+}
+
+/// One missing answer does not keep the others' from being released, and the first ε is the one that was asked for.
+#[test]
+fn four_of_five_owners_are_enough_and_each_epsilon_says_whom_it_trusts() {
+    let desk = Desk::new("asking-batch", &[]);
+    let question = ["--question", "Do you stand?", "--where", "speed < 5.0", "--closes", "5m"];
+    let numbers = ["--owners", "301", "--yes", "0..60", "--epsilon", "1"];
+    let asked = desk.json(&["ask"], &[&question[..], &numbers].concat());
+    assert_eq!(asked["card"]["minimum_batch"], "241");
+    let text = String::from_utf8(desk.run(&["ask"], &[&question[..], &numbers].concat()).stdout).unwrap();
+    let told: Vec<&str> = text.lines().skip_while(|line| !line.starts_with("expected error")).collect();
+    let batch = "nothing is released below 241 answers, 80.1 % of the 301 owners expected";
+    assert!(told[0].ends_with(batch), "{text}");
+    assert_eq!(told[1], "ε = 1 if at least one of the two aggregators is honest", "{text}");
+    // The claim was certified for the batch.
+    assert!(told[2].ends_with(" at δ = 1e-8 if at least one aggregator and 241 owners are honest"), "{text}");
+    assert_eq!(told[3], "ε = 8 if nobody but the owner's own device is honest", "{text}");
+    let owners = ["--trust", "owners", "--noise", "none", "--delta", "1e-4"];
+    let text = String::from_utf8(desk.run(&["ask"], &[&question[..], &numbers, &owners].concat()).stdout).unwrap();
+    let first = text.lines().find(|line| line.starts_with("ε = ")).unwrap();
+    assert!(first.contains(" at δ = 0.0001 if at least one aggregator and 241 owners are honest"), "{text}");
+    assert!(first.starts_with("ε = 1 ") || first.ends_with("; ε = 1 was asked for"), "{text}");
 }
 
 const QUESTION: [&str; 11] =

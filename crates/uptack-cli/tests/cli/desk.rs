@@ -123,8 +123,11 @@ pub(crate) fn key_of(name: &str) -> String {
     uptack_dap::signed::Signer::load_or_create(&data.join("signing.key")).unwrap().public().to_string()
 }
 
-const PLAN: [&str; 12] =
-    ["--owners", "40", "--minimum-batch", "24", "--yes", "8", "--epsilon", "1", "--delta", "1e-2", "--noise", "none"];
+/// So few owners that the estimates say hardly anything.
+#[rustfmt::skip]
+const PLAN: [&str; 13] = [
+    "--owners", "40", "--minimum-batch", "24", "--yes", "8", "--epsilon", "1", "--delta", "1e-2", "--noise", "none", "--anyway",
+];
 const ONE: [&str; 4] = ["--where", "station == \"7\"", "--closes", CLOSES];
 
 fn upload(card: &Value, measurements: &[Measurement]) {
@@ -226,7 +229,7 @@ fn what_owners_would_refuse_is_not_asked() {
         (&["--where", "station == \"7\"", "--closes", "2s"], "the shortest window is 5s"),
         (&["--where", "station == \"7\""], "--closes"),
         (&["--where", "station == \"7\"", "--closes", "soon"], "span of time"),
-        (&["--each", "station", "--values", "a,a", "--closes", "5m"], "called `a`"),
+        (&["--each", "station", "--values", "a,a", "--closes", "5m"], "`a` is given twice"),
         (&["--each", "station", "--values", ",", "--closes", "5m"], "the list is empty"),
         (&["--where", "x", "--closes", "5m", "--every", "5m", "--times", "2"], "--every"),
     ] {
@@ -236,7 +239,7 @@ fn what_owners_would_refuse_is_not_asked() {
     let listed = desk.folder.file("token", "no-such-token");
     let stranger = ["ask", "--question", "?", "--desk", &desk.process.1, "--token", &listed];
     let (code, text) = failure(&run(&[&stranger[..], &PLAN, &ONE].concat()));
-    assert!(code == Some(1) && text.contains("401"), "{text}");
+    assert!(code == Some(1) && text.contains("401") && text.contains("DATA/tokens/analyst"), "{text}");
 }
 
 #[test]
@@ -251,6 +254,11 @@ fn a_series_keeps_within_its_guarantee_as_a_whole() {
     assert_eq!(claims["whole"]["queries"], "6");
     assert!(whole <= 1.0 && whole > 0.7, "{whole} uses what is allowed");
     assert!(one > 1.0 / 6.0, "{one} is more than an equal share: the composition is better than the sum");
+    // Six queries of one question: each row says which window it is.
+    let table = String::from_utf8(desk.run(&["queries"], &[]).stdout).unwrap();
+    let windows: Vec<&str> = table.lines().skip(1).map(|row| row.split("  ").nth(2).unwrap()).collect();
+    let different = std::collections::BTreeSet::from_iter(&windows);
+    assert!(different.len() == 6 && windows.iter().all(|window| window.contains(" to ")), "{table}");
 }
 
 #[test]
@@ -299,5 +307,9 @@ fn a_ballot_through_aggregators_elsewhere() {
         assert!(0.0 <= low && low < high && high <= 27.0 && entry["sd"].as_f64().unwrap() > 0.0, "{entry}");
     }
     assert!(estimates[0]["estimate"].as_f64() > estimates[2]["estimate"].as_f64());
+    // All intervals hold at once, and the consistent estimates are possible: `most_yes` is 1.
+    assert!(estimates.iter().all(|entry| entry["interval_kind"] == "exact"), "{estimates:?}");
+    let consistent: Vec<f64> = estimates.iter().map(|entry| entry["consistent"].as_f64().unwrap()).collect();
+    assert!(consistent.iter().all(|estimate| *estimate >= 0.0) && consistent.iter().sum::<f64>() <= 27.0 + 1e-9);
     assert!(result["trust"][0]["holds"].as_str().unwrap().contains("one of the two aggregators is honest"));
 }

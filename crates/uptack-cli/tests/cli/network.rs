@@ -90,7 +90,7 @@ pub(crate) fn all_answered(outcome: &Value, query: &Value, owners: usize) {
 
 fn plan(owners: &str, minimum: &str) -> Vec<String> {
     let fixed = ["--yes", "0..10", "--epsilon", "2", "--delta", "1e-3", "--owners", owners, "--minimum-batch", minimum];
-    let fixed = [&fixed[..], &["--noise", "none"]].concat();
+    let fixed = [&fixed[..], &["--noise", "none", "--anyway"]].concat();
     fixed.into_iter().map(str::to_owned).collect()
 }
 
@@ -102,13 +102,36 @@ pub(crate) fn ask(desk: &Desk, owners: &str, minimum: &str, more: &[&str]) -> Va
 
 pub(crate) const AT_SEVEN: [&str; 2] = ["--where", "station == \"7\""];
 
+/// Every count would be about zero, and every owner would have paid for it.
+#[test]
+fn a_fleet_whose_attributes_do_not_fit_refuses_and_spends_nothing() {
+    let desk = Desk::new("network-misfit", &[]);
+    ask(&desk, "60", "40", &["--where", "station == 7", "--closes", "1h"]);
+    for (csv, words) in [
+        (fleet_csv(60, 10), "for 60 of 60 owners, the predicate mixes up types: it compares `station` (text)"),
+        (
+            fleet_csv(60, 10).replacen("station", "Station", 1),
+            "60 of 60 owners have no `station`, but there is `Station`",
+        ),
+        (fleet_csv(60, 10).replace(',', ";"), "is the separator a semicolon?"),
+    ] {
+        let fleet = Fleet::new(&desk, csv, "1s");
+        let output = fleet.output();
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(1) && told.contains(words) && told.contains("hint: "), "{told}");
+        assert_eq!(fleet.entries_on_disk(), 0);
+    }
+}
+
 #[test]
 fn the_demo_counts_its_vehicles() {
     let shown = json(&["demo", "--vehicles", "400", "--closes", "8s", "--json"]);
     let number = |name: &str| shown[name].as_f64().unwrap();
     assert_eq!(number("reports"), 400.0);
     let (low, high) = (shown["interval"][0].as_f64().unwrap(), shown["interval"][1].as_f64().unwrap());
-    assert!(low <= number("truth") && number("truth") <= high, "{shown}");
+    // The demo itself fails if the truth is far outside. The interval is that of the pages, at the same confidence.
+    assert!(low <= number("estimate").max(0.0) && number("estimate") <= high, "{shown}");
+    assert_eq!(number("confidence"), 0.95);
     assert!(number("truth") > 0.0 && number("seconds") > 0.0 && number("estimate").is_finite());
     assert_eq!(shown["card"]["operators"], "one");
 }

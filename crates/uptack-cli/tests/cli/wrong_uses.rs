@@ -5,7 +5,7 @@
 //! below, and what follows it is the exit code and all of stderr. To add a case, add its line; to accept the new answers,
 //! run the test with `UPTACK_WRITE_SNAPSHOT=1` and read the difference.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
@@ -19,7 +19,7 @@ use uptack_dap::signed::Signer;
 use crate::{Folder, run, run_with};
 
 /// The files that the cases use, beside those that [`stage`] makes.
-const FILES: [(&str, &str); 34] = [
+const FILES: [(&str, &str); 41] = [
     ("rows.csv", "1\n0\n1\n"),
     ("two.csv", "1,2\n2,1\n"),
     ("ragged.csv", "1,2\n1\n"),
@@ -54,6 +54,13 @@ const FILES: [(&str, &str); 34] = [
     ("policy-half.toml", "attributes = [\"road\"]\n[card]\nanswer = 1.0\n"),
     ("values.txt", "\n\n"),
     ("secrets.csv", "owner,secret\na;not-a-secret\n"),
+    ("semicolons.csv", "owner;road;speed:double\na;A1;50,5\n"),
+    ("tabs.csv", "owner\troad\na\tA1\n"),
+    ("header.csv", "owner,road\n"),
+    ("same-columns.csv", "owner,road,road\na,A1,A2\n"),
+    ("taxis.csv", "owner,taxi:bool\na,yes\n"),
+    ("quoted-token", "\"an-analysts-token\"\n"),
+    ("bearer-token", "Bearer an-analysts-token\n"),
 ];
 
 fn stage() -> Folder {
@@ -170,12 +177,31 @@ fn every_wrong_use_is_answered_as_the_snapshot_says() {
     assert_eq!(now, expected);
 }
 
+/// What was said to one wrong use.
+struct Case<'a> {
+    line: &'a str,
+    code: &'a str,
+    said: Vec<&'a str>,
+}
+
+fn cases(snapshot: &str) -> Vec<Case<'_>> {
+    let blocks = snapshot.split("\n$ ").map(|block| block.trim_start_matches("$ ").lines());
+    blocks
+        .map(|mut lines| {
+            let (line, code) = (lines.next().unwrap(), lines.next().unwrap());
+            Case { line, code, said: lines.collect() }
+        })
+        .collect()
+}
+
 #[test]
-fn the_snapshot_is_about_every_command_and_has_no_filler() {
+fn the_snapshot_is_about_every_command() {
     let text = std::fs::read_to_string(snapshot()).unwrap();
-    let cases: Vec<&str> = text.split("\n$ ").map(|case| case.trim_start_matches("$ ")).collect();
-    assert!(cases.len() >= 120, "{} cases", cases.len());
-    let commands: BTreeSet<&str> = cases.iter().filter_map(|case| case.split([' ', '\n']).next()).collect();
+    let cases = cases(&text);
+    let lines: BTreeSet<&str> = cases.iter().map(|case| case.line).collect();
+    assert!(lines.len() >= 150, "{} cases", lines.len());
+    assert_eq!(lines.len(), cases.len(), "a case appears twice");
+    let commands: BTreeSet<&str> = lines.iter().filter_map(|line| line.split(' ').next()).collect();
     let help = String::from_utf8(run(&["--help"]).stdout).unwrap();
     let listed = help.split("Commands:").nth(1).unwrap().split("Options:").next().unwrap().lines();
     // Their first line is indented by two blanks, what continues it by more.
@@ -183,16 +209,63 @@ fn the_snapshot_is_about_every_command_and_has_no_filler() {
     for name in names.filter_map(|line| line.split_whitespace().next()).filter(|name| *name != "help") {
         assert!(commands.contains(name), "no wrong use of `{name}`");
     }
-    let lines: BTreeSet<&str> = cases.iter().filter_map(|case| case.lines().next()).collect();
-    assert_eq!(lines.len(), cases.len(), "a case appears twice");
-    for case in &cases {
-        let mut said = case.lines().skip(1);
-        assert!(matches!(said.next(), Some("1" | "2")), "{case}");
-        assert!(said.next().is_some_and(|line| line.starts_with("error: ")), "{case}");
-        for filler in ["uptack help", "try '--help'", "os error", "error sending request", "check the path"] {
-            assert!(!case.contains(filler), "{case}");
+}
+
+#[test]
+fn no_wrong_use_succeeds_and_none_is_answered_with_a_panic_or_in_a_librarys_words() {
+    let text = std::fs::read_to_string(snapshot()).unwrap();
+    let raw = [
+        "panicked",
+        "RUST_BACKTRACE",
+        "unwrap",
+        "os error",
+        "error sending request",
+        "<input>",
+        "Syntax error",
+        "invalid float literal",
+        "invalid digit",
+        "invalid socket address",
+        "no reason given",
+    ];
+    for case in cases(&text) {
+        let whole = case.said.join("\n");
+        assert!(matches!(case.code, "1" | "2"), "{}: {}", case.line, case.code);
+        assert!(whole.starts_with("error: "), "{}: {whole}", case.line);
+        for words in raw {
+            assert!(!whole.contains(words), "{}: {whole}", case.line);
         }
     }
+}
+
+/// A hint is filler if it helps with no error in particular: it sends readers to the help or to the documentation, says the
+/// error again, or stands below errors that have nothing to do with each other.
+#[test]
+fn no_hint_is_filler() {
+    let text = std::fs::read_to_string(snapshot()).unwrap();
+    let mut errors_by_hint: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+    for case in cases(&text) {
+        let error = case.said[0].trim_start_matches("error: ");
+        let hints: Vec<&str> = case.said.iter().filter_map(|line| line.strip_prefix("hint: ")).collect();
+        assert!(hints.len() <= 1, "{}: {hints:?}", case.line);
+        for hint in hints {
+            for filler in ["--help", "uptack help", "documentation", "see the", "check the path", "try again"] {
+                assert!(!hint.contains(filler), "{}: {hint}", case.line);
+            }
+            assert!(!error.contains(hint), "{}: {hint}", case.line);
+            errors_by_hint.entry(hint).or_default().insert(without_particulars(error));
+        }
+    }
+    for (hint, errors) in errors_by_hint {
+        assert!(errors.len() <= 4, "`{hint}` stands below {} kinds of errors: {errors:#?}", errors.len());
+    }
+}
+
+/// An error without the names and numbers of its case.
+fn without_particulars(error: &str) -> String {
+    let mut parts = error.split('`');
+    let unquoted: String = parts.by_ref().step_by(2).collect();
+    let (_, words) = unquoted.split_once(": ").unwrap_or(("", &unquoted));
+    words.chars().filter(|sign| !sign.is_ascii_digit()).collect()
 }
 
 /// Checks a refusal: exit 1, nothing on stdout, `message` on stderr.

@@ -37,7 +37,7 @@ pub use vdaf::{
 
 pub use janus_messages::{AggregationJobId, CollectionJobId, HpkeConfig, ReportId, TaskId};
 
-#[cfg(test)]
+#[cfg(all(test, feature = "janus"))]
 pub(crate) use janus_messages as messages;
 use janus_messages::{Duration, Interval, ReportMetadata, Role, Time};
 use prio::codec::Encode;

@@ -1,5 +1,7 @@
 //! What a desk releases about a query: the record, the estimates that follow from it, and anyone's check of both.
 
+#[cfg(test)]
+mod falsified;
 pub mod record;
 pub mod results;
 pub mod verification;

@@ -4,19 +4,18 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use uptack::{
     Channel, Output, Probability, Tally,
-    card::{Card, CardQuestion, Timestamp},
+    card::{Card, CardQuestion},
     estimate::{Confidence, Estimator, IntervalKind},
 };
 
 use crate::{
     ballot,
     error::{Error, Hint, Result},
-    release::{
-        Collected,
-        results::{Observed, Results},
-    },
-    signed::{OpenedCard, SignedCard},
+    release::results::{Observed, Results},
+    signed::SignedCard,
 };
+#[cfg(feature = "protocol")]
+use crate::{release::Collected, signed::OpenedCard};
 
 /// The one release about a query.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -204,6 +203,7 @@ impl Record {
     }
 
     /// The record of a collected batch.
+    #[cfg(feature = "protocol")]
     pub fn new(signed: &SignedCard, batch: &Collected, now: u64) -> Result<Self> {
         let card = signed.open()?.card;
         let tallies = tallies(&card, batch.reports, &batch.counts, batch.sums.as_deref())?;
@@ -218,7 +218,7 @@ impl Record {
             signature: signed.signature.clone(),
             reports: batch.reports,
             released,
-            collected: Timestamp::from_seconds(now)?.to_string(),
+            collected: uptack::card::Timestamp::from_seconds(now)?.to_string(),
             results: None,
         })
     }
@@ -234,6 +234,7 @@ impl Record {
     }
 
     /// Reads a record, and checks the card's name and signature, and that the tallies are those of the sums.
+    #[cfg(feature = "protocol")]
     pub fn read(text: &str) -> Result<(Self, OpenedCard)> {
         let record = Self::parse(text)?;
         if record.version != VERSION {

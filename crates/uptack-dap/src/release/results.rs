@@ -5,7 +5,7 @@ use uptack::{
     Fraction,
     estimate::{
         Confidence, Estimator, IntervalKind, Observation,
-        many::{Sharing, simultaneous},
+        many::{Sharing, simultaneous, simultaneous_kind},
     },
 };
 
@@ -39,7 +39,7 @@ pub struct Estimated {
     pub sd: String,
     /// The lower and the upper end of the interval.
     pub interval: [String; 2],
-    /// How the interval was made; never `auto`.
+    /// How the interval was made. On a ballot it is never `auto`.
     pub interval_kind: IntervalKind,
 }
 
@@ -60,8 +60,8 @@ impl Results {
         confidence: Confidence,
         interval: IntervalKind,
     ) -> Result<Self> {
-        let each = shared_confidence(questions, confidence)?;
-        let estimate = |observed: &Observed| estimate(observed, estimator, each, interval);
+        let (each, kind) = shared_interval(questions, confidence, interval)?;
+        let estimate = |observed: &Observed| estimate(observed, estimator, each, kind);
         let estimates = questions.iter().map(estimate).collect();
         Ok(Self { confidence: level(confidence)?, interval, estimates })
     }
@@ -78,12 +78,16 @@ fn level(confidence: Confidence) -> Result<String> {
     Ok(Fraction::from_f64(confidence.miss())?.complement().to_string())
 }
 
-/// The confidence that each interval needs for all of them to hold at once with `confidence`. A single question gets all
-/// of it.
-pub fn shared_confidence(questions: &[Observed], confidence: Confidence) -> Result<Confidence> {
+/// The confidence and the kind that each interval needs for all of them to hold at once with `confidence`. A single question
+/// gets all of it, and the kind that was asked for.
+pub fn shared_interval(
+    questions: &[Observed],
+    confidence: Confidence,
+    interval: IntervalKind,
+) -> Result<(Confidence, IntervalKind)> {
     Ok(match questions {
-        [Observed { name: None, .. }] => confidence,
-        _ => simultaneous(confidence, questions.len(), Sharing::Bonferroni)?,
+        [Observed { name: None, .. }] => (confidence, interval),
+        _ => (simultaneous(confidence, questions.len(), Sharing::Bonferroni)?, simultaneous_kind(interval)),
     })
 }
 

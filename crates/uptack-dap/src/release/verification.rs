@@ -2,7 +2,8 @@
 //!
 //! Everything that follows from something else in the document is computed again and compared: the query's name and
 //! signature, the mechanism's integers, every claim, the tallies, the estimates. The rest, such as the question and
-//! the sums themselves, readers have to take on the desk's word; SECURITY.md says who stands behind the sums.
+//! the sums themselves, readers have to take on the desk's word ([`Document::not_checked`]); SECURITY.md says who stands behind
+//! the sums.
 
 use serde::Deserialize;
 use std::{
@@ -11,20 +12,20 @@ use std::{
 };
 use uptack::{
     NoiseLaw, Output, Progress, Tally,
-    card::{Card, CardQuestion, Check, Timestamp},
+    card::{Card, CardQuestion, Check, NotChecked, Timestamp},
     estimate::{Confidence, IntervalKind},
     privacy::WorkLimit,
 };
 
 use crate::{
-    card_task,
+    address,
     error::{Error, Result},
     release::{
         plausible,
         record::{self, QuestionTally, Record, Released},
         results::{Estimated, Results},
     },
-    signed::{PublicKey, SignedCard},
+    signed::{PublicKey, SignedCard, query_name},
 };
 
 /// The most questions on a ballot that are verified, so that a hostile record cannot keep its reader busy.
@@ -79,6 +80,23 @@ impl Document {
         }
     }
 
+    /// What [`Verifier::verify`] cannot check, or not completely: nobody should take it for checked.
+    pub fn not_checked(&self, desk_key: Option<&PublicKey>) -> Vec<NotChecked> {
+        let whose = desk_key.is_none().then(|| NotChecked::new("signature", WHOSE_KEY));
+        match self {
+            Self::Card(card) => card.not_checked(),
+            Self::Signed(_) => whose.into_iter().collect(),
+            Self::Record(record) => {
+                let released = if record.sums().is_some() { "sums" } else { "counts" };
+                let reported = ["reports", released].map(|what| NotChecked::new(what, REPORTED));
+                let collected = NotChecked::new("collected", COLLECTED);
+                let chosen =
+                    record.results.iter().flat_map(|_| CHOSEN_RESULTS.map(|what| NotChecked::new(what, CHOSEN)));
+                whose.into_iter().chain(reported).chain([collected]).chain(chosen).collect()
+            }
+        }
+    }
+
     /// The card that it is or holds.
     pub fn card(&self) -> Result<Card> {
         match self {
@@ -88,6 +106,16 @@ impl Document {
         }
     }
 }
+
+const WHOSE_KEY: &str = "it was checked under the key that the card names; give the desk's key to check whose it is";
+const REPORTED: &str =
+    "only that it fits the rest: nobody but the aggregators knows the reports, and no signature covers it";
+const COLLECTED: &str = "only that it lies within a year after the window, and no signature covers it";
+/// Choices of whoever was shown the estimates.
+const CHOSEN_RESULTS: [&str; 2] = ["results.confidence", "results.interval"];
+const CHOSEN: &str = "whoever estimates chooses it; the estimates were computed from it";
+/// A record is collected within this many seconds after its window: a year.
+const LATEST_COLLECTION: u64 = 366 * 24 * 3600;
 
 fn parse_signed(text: &str) -> Result<SignedCard> {
     serde_json::from_str(text).map_err(|error| Error::input(format!("not a signed card: {error}")))
@@ -99,12 +127,12 @@ impl Verifier<'_> {
     /// `progress` counts elementary steps, of [`Verifier::work`] at most.
     pub fn verify(&self, document: &Document, progress: &Arc<Progress>) -> Result<Vec<Check>> {
         match document {
-            Document::Card(card) if self.desk_key.is_some() => {
-                let mut checks = vec![Check::rule("signature", signer(card), "the card is not signed", false)];
-                checks.extend(card.recompute(self.limit, progress));
+            Document::Card(card) => {
+                let unsigned = || Check::rule("signature", signer(card), "the card is not signed", false);
+                let mut checks: Vec<Check> = self.desk_key.map(|_| unsigned()).into_iter().collect();
+                checks.extend(self.verify_card(card, progress));
                 Ok(checks)
             }
-            Document::Card(card) => Ok(card.recompute(self.limit, progress)),
             Document::Signed(signed) => self.verify_signed(signed, progress),
             Document::Record(record) => self.verify_record(record, progress),
         }
@@ -118,12 +146,20 @@ impl Verifier<'_> {
     fn verify_signed(&self, signed: &SignedCard, progress: &Arc<Progress>) -> Result<Vec<Check>> {
         let card = Card::from_json(&signed.card)?;
         let mut checks = vec![
-            Check::equal("query", &signed.query, card_task::task_id(&signed.card)),
+            Check::equal("query", &signed.query, query_name(&signed.card)),
             canonical_form(signed, &card),
             self.signature(signed, &card),
         ];
-        checks.extend(card.recompute(self.limit, progress).into_iter().map(|check| check.within("card")));
+        checks.extend(self.verify_card(&card, progress).into_iter().map(|check| check.within("card")));
         Ok(checks)
+    }
+
+    /// Everything that follows from something else on a card, and the form of what does not.
+    fn verify_card(&self, card: &Card, progress: &Arc<Progress>) -> Vec<Check> {
+        let mut checks = card.recompute(self.limit, progress);
+        checks.extend(key_check(card));
+        checks.extend(address_checks(card));
+        checks
     }
 
     fn signature(&self, signed: &SignedCard, card: &Card) -> Check {
@@ -161,6 +197,28 @@ impl Verifier<'_> {
         checks.extend(estimates(record, &card));
         Ok(checks)
     }
+}
+
+/// Checks that the key that a card names is one.
+fn key_check(card: &Card) -> Option<Check> {
+    let stated = card.signer.as_deref()?;
+    let (rule, is_key) = match stated.parse::<PublicKey>() {
+        Ok(_) => ("a key, ed25519: and 43 letters and digits".to_owned(), true),
+        Err(error) => (error.to_string(), false),
+    };
+    Some(Check::rule("signer", stated, rule, is_key))
+}
+
+/// Checks that owners can send their reports to the addresses that a card states.
+fn address_checks(card: &Card) -> Vec<Check> {
+    let Some(aggregators) = &card.aggregators else { return Vec::new() };
+    let stated = [("aggregators.leader", &aggregators.leader), ("aggregators.helper", &aggregators.helper)];
+    let check =
+        |(what, stated): (&str, &String)| match address::parse(stated).and_then(|url| address::check_address(&url)) {
+            Ok(()) => Check::rule(what, stated, "an address, https or on the same machine", true),
+            Err(error) => Check::rule(what, stated, error, false),
+        };
+    stated.into_iter().map(check).collect()
 }
 
 /// The signer that a card states.
@@ -212,11 +270,11 @@ fn batch_size(record: &Record, card: &Card) -> Check {
 
 fn collection_time(record: &Record, card: &Card) -> Check {
     let closes = card.closes.map_or("an unknown time".to_owned(), |closes| closes.to_string());
-    let is_after = matches!(
+    let is_soon_after = matches!(
         (record.collected.parse::<Timestamp>(), card.window()),
-        (Ok(collected), Ok((_, closes))) if collected.seconds() >= closes
+        (Ok(collected), Ok((_, closes))) if (closes..=closes.saturating_add(LATEST_COLLECTION)).contains(&collected.seconds())
     );
-    Check::rule("collected", &record.collected, format!("not before {closes}"), is_after)
+    Check::rule("collected", &record.collected, format!("not before {closes}, and within a year"), is_soon_after)
 }
 
 /// Checks that the tallies are those of the sums.

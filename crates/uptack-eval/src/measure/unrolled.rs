@@ -6,7 +6,7 @@
 //! counts are accepted. The sum of both aggregators' draws is sampled from a table of its law: the core's own sampler is
 //! exact in rationals, and too slow for an evaluation, which needs no secret noise.
 
-use uptack::estimate::many::{Sharing, simultaneous};
+use uptack::estimate::many::{Sharing, simultaneous, simultaneous_kind};
 use uptack::estimate::{Acceptance, Confidence, Estimator, IntervalKind};
 use uptack::simulate::draw_counts;
 use uptack::{Bin, Channel, Output, Probability, SeededCoins};
@@ -39,8 +39,9 @@ pub(crate) struct Coverage {
 
 impl Coverage {
     pub(super) fn new(estimator: &Estimator, owners: u64, yes: u64, by: &Confidences) -> Result<Self> {
-        let acceptance = |confidence| estimator.acceptance(owners, yes, confidence, IntervalKind::Auto);
-        Ok(Self { each: acceptance(by.each)?, all: acceptance(by.all)? })
+        let acceptance = |confidence, kind| estimator.acceptance(owners, yes, confidence, kind);
+        let kind = IntervalKind::Auto;
+        Ok(Self { each: acceptance(by.each, kind)?, all: acceptance(by.all, simultaneous_kind(kind))? })
     }
 }
 
@@ -305,7 +306,7 @@ mod tests {
                     let many = coverage.all.holds(&counts);
                     assert_eq!(
                         many,
-                        estimator.covers(&observation, all, IntervalKind::Auto, yes),
+                        estimator.covers(&observation, all, IntervalKind::Exact, yes),
                         "{text} {owners} {yes}"
                     );
                 }
@@ -336,8 +337,10 @@ mod tests {
                 let observation = law.estimator.observe_sum(50_186, sum).unwrap();
                 let reference = law.estimator.estimate_observed(&observation);
                 assert!((law.estimate(sum) - reference.estimate).abs() < 1e-6 * reference.sd, "{text} {yes}");
-                for (confidence, acceptance) in [(by.each, &coverage.each), (by.all, &coverage.all)] {
-                    let held = law.estimator.covers(&observation, confidence, IntervalKind::Auto, yes);
+                let intervals =
+                    [(by.each, IntervalKind::Auto, &coverage.each), (by.all, IntervalKind::Exact, &coverage.all)];
+                for (confidence, kind, acceptance) in intervals {
+                    let held = law.estimator.covers(&observation, confidence, kind, yes);
                     assert_eq!(acceptance.holds_sum(sum), held, "{text} {yes} {sum}");
                 }
             }

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
+use uptack::csv;
 
 use crate::evaluation::Evaluation;
 use crate::evaluation::{Coverages, EvaluationRow};
@@ -138,8 +139,8 @@ impl Evaluation {
     fn description(&self, row: &EvaluationRow) -> [String; 8] {
         [
             row.comparison.to_string(),
-            quoted(&row.label),
-            quoted(&row.mechanism),
+            csv::field(&row.label),
+            csv::field(&row.mechanism),
             row.factor.to_string(),
             row.owners.to_string(),
             self.traffic.stations.len().to_string(),
@@ -155,7 +156,7 @@ impl Evaluation {
             row.predicted().to_string(),
             self.median_error(row).measured.to_string(),
             row.relative_error().to_string(),
-            quoted(&self.traffic.stations[worst].name),
+            csv::field(&self.traffic.stations[worst].name),
             worst_rmse.to_string(),
         ]
     }
@@ -190,7 +191,7 @@ fn guarantees(row: &EvaluationRow) -> [String; 5] {
 
 fn described(station: &Station) -> String {
     let flags: Vec<String> = station.flags.iter().map(Flag::to_string).collect();
-    format!("{},{},{}", quoted(&station.name), station.vehicles, flags.join(" "))
+    format!("{},{},{}", csv::field(&station.name), station.vehicles, flags.join(" "))
 }
 
 fn numbers(result: &StationResult) -> String {
@@ -199,13 +200,4 @@ fn numbers(result: &StationResult) -> String {
 
 fn optional(value: Option<f64>) -> String {
     value.map(|value| value.to_string()).unwrap_or_default()
-}
-
-fn quoted(text: &str) -> String {
-    // A spreadsheet takes text that starts with one of these as a formula.
-    let formula = text.starts_with(['=', '+', '-', '@']);
-    if text.contains([',', '"', '\n']) || formula {
-        return format!("\"{}{}\"", if formula { "'" } else { "" }, text.replace('"', "\"\""));
-    }
-    text.to_owned()
 }

@@ -7,12 +7,12 @@ use uptack_dap::signed::SignedCard;
 use super::{Client, Outcome};
 use crate::{
     attributes::Attributes,
-    check::{Accepted, Asked, Refusal},
+    check::{Accepted, Allowed, Asked, Refusal},
     error::Result,
 };
 
 /// Whether there is a truth to toss coins for: a device always finds one, a person must have answered.
-pub(super) fn has_truth(accepted: &Accepted, attributes: Option<&Attributes>) -> bool {
+pub(super) fn has_truth(accepted: &Allowed, attributes: Option<&Attributes>) -> bool {
     match accepted.asked {
         Asked::Device(_) => true,
         Asked::Person(_) => {
@@ -56,6 +56,11 @@ impl Client {
         let now = self.now();
         let mut questions = Vec::new();
         for signed in cards.iter().filter(|signed| self.wants(signed)) {
+            let Ok(allowed) = self.checker.allow(signed, now) else { continue };
+            // One that was not weighed is left to the next visit.
+            if matches!(allowed.asked, Asked::Device(_)) || !self.checker.is_computed(&allowed.opened.card) {
+                continue;
+            }
             let Ok(accepted) = self.checker.check(signed, now) else { continue };
             let is_new = self.ledger.entries_of(&signed.query)? == 0;
             if is_new && attributes.values().any(|owner| !has_truth(&accepted, Some(owner))) {
@@ -69,11 +74,11 @@ impl Client {
     pub(super) fn consider_said(
         &self,
         attributes: &BTreeMap<String, Attributes>,
-        cards: &[SignedCard],
+        cards: &[&SignedCard],
     ) -> Result<Vec<Outcome>> {
         let now = self.now();
         let (mut silent, mut considered) = (Vec::new(), Vec::new());
-        for signed in cards.iter().filter(|signed| self.wants(signed)) {
+        for signed in cards.iter().copied() {
             let owners = self.answering(attributes, signed, now, &mut silent);
             if !owners.is_empty() {
                 considered.push((signed, owners));
@@ -92,7 +97,11 @@ impl Client {
         now: u64,
         silent: &mut Vec<Outcome>,
     ) -> Vec<&'a str> {
-        let accepted = self.checker.check(signed, now).ok();
+        let accepted = self.checker.allow(signed, now).ok();
+        if let Some(refusal) = accepted.as_ref().and_then(|accepted| self.screened(accepted, attributes)) {
+            silent.extend(attributes.keys().map(|name| Outcome::refused(name, &signed.query, &refusal)));
+            return Vec::new();
+        }
         let mut owners = Vec::new();
         for (name, known) in attributes {
             match accepted.as_ref().and_then(|accepted| self.why_silent(accepted, known)) {
@@ -103,7 +112,15 @@ impl Client {
         owners
     }
 
-    fn why_silent(&self, accepted: &Accepted, known: &Attributes) -> Option<&'static str> {
+    /// Why a fleet should not answer a card because of its attributes. What has been answered, or begun, stays so.
+    fn screened(&self, accepted: &Allowed, attributes: &BTreeMap<String, Attributes>) -> Option<Refusal> {
+        if self.is_answered(accepted) {
+            return None;
+        }
+        self.config.screen.refusal(accepted, attributes)
+    }
+
+    fn why_silent(&self, accepted: &Allowed, known: &Attributes) -> Option<&'static str> {
         let (is_silent, reason) = match accepted.asked {
             Asked::Device(_) => {
                 (self.config.people_only, "the card asks what a device knows, and no attributes are given")
@@ -116,12 +133,12 @@ impl Client {
         is_silent.then_some(reason)
     }
 
-    /// Whether a ledger's only owner has answered before; then the ledger says what became of the answer.
-    fn is_answered(&self, accepted: &Accepted) -> bool {
+    /// Whether the ledger's owner, or one of its owners, has answered before; then the ledger says what became of it.
+    fn is_answered(&self, accepted: &Allowed) -> bool {
         self.ledger.entries_of(&accepted.names.query.to_string()).is_ok_and(|entries| entries > 0)
     }
 
-    fn wants(&self, signed: &SignedCard) -> bool {
+    pub(super) fn wants(&self, signed: &SignedCard) -> bool {
         self.config.query.as_ref().is_none_or(|query| *query == signed.query)
     }
 }

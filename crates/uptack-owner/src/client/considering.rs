@@ -32,6 +32,8 @@ pub enum Status {
     Waiting,
     /// Not answered, and nothing was spent.
     Refused,
+    /// Not decided at this visit, and nothing was spent; the next visit considers it.
+    Postponed,
     /// Charged, but the report did not arrive.
     Failed,
 }
@@ -40,6 +42,11 @@ impl Outcome {
     pub(super) fn refused(owner: &str, query: &str, refusal: &Refusal) -> Self {
         let reason = Some(refusal.to_string());
         Self { owner: owner.to_owned(), query: query.to_owned(), status: Status::Refused, reason }
+    }
+
+    pub(super) fn postponed(owner: &str, query: &str, reason: &str) -> Self {
+        let reason = Some(reason.to_owned());
+        Self { owner: owner.to_owned(), query: query.to_owned(), status: Status::Postponed, reason }
     }
 
     pub(super) fn of(owner: &str, query: &str, state: State) -> Self {
@@ -74,6 +81,7 @@ impl Status {
             Self::Answered => "answered",
             Self::Waiting => "waiting",
             Self::Refused => "refused",
+            Self::Postponed => "postponed",
             Self::Failed => "failed",
         }
     }
@@ -125,7 +133,15 @@ impl Client {
     /// Decides about one card. `to_make` is how many seconds the reports of the cards before it take to make; if the card is
     /// accepted, its own are added.
     fn consider_card(&self, signed: &SignedCard, owners: &[&str], to_make: &mut u64, now: u64) -> Result<Vec<Outcome>> {
-        let reports = owners.len().saturating_sub(self.ledger.entries_of(&signed.query)?);
+        let known = self.known(signed, owners)?;
+        if known.len() == owners.len() {
+            // Their claims were recomputed before they were charged.
+            return Ok(match self.checker.allow(signed, now) {
+                Ok(_) => known,
+                Err(refusal) => refuse(signed, owners, &refusal),
+            });
+        }
+        let reports = owners.len() - known.len();
         let accepted = match self.checker.check(signed, now) {
             Ok(accepted) => accepted,
             Err(refusal) => return Ok(refuse(signed, owners, &refusal)),
@@ -138,6 +154,16 @@ impl Client {
             }
             Err(refusal) => self.refuse_unanswered(signed, owners, &refusal),
         }
+    }
+
+    /// The outcomes of the owners who have an entry for a card.
+    fn known(&self, signed: &SignedCard, owners: &[&str]) -> Result<Vec<Outcome>> {
+        let mut outcomes = Vec::new();
+        for owner in owners {
+            let state = self.ledger.state(owner, &signed.query)?;
+            outcomes.extend(state.map(|state| Outcome::known(owner, &signed.query, state)));
+        }
+        Ok(outcomes)
     }
 
     /// Refuses a card for which too little time is left. What was answered before stays answered.
@@ -176,8 +202,7 @@ impl Client {
         moments: &[(&str, u64)],
         now: u64,
     ) -> Result<Vec<Outcome>> {
-        let lifetime = &self.checker.policy().lifetime;
-        let decided = self.ledger.accept(signed, accepted, moments, lifetime, now)?;
+        let decided = self.ledger.accept(signed, accepted, moments, &self.checker, now)?;
         let owners = moments.iter().map(|(owner, _)| *owner);
         Ok(owners.zip(decided).map(|(owner, acceptance)| outcome_of(owner, &signed.query, acceptance)).collect())
     }

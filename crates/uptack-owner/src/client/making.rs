@@ -15,7 +15,7 @@ use uptack_dap::{
 use super::{Client, ClientEvent, GROUP, Observer, asking, sending::Settled};
 use crate::{
     attributes::Attributes,
-    check::{Accepted, Asked},
+    check::{Allowed, Asked},
     error::{Error, Result},
     ledger::{Due, State, StoredReport},
     predicate::{MOST_STEPS, Predicate, Subject},
@@ -75,7 +75,7 @@ impl Client {
         &self,
         owners: &BTreeMap<String, Attributes>,
         due: &Due,
-        accepted: &Accepted,
+        accepted: &Allowed,
     ) -> Result<(Due, StoredReport)> {
         let writer = self.writer(accepted)?;
         writer.fetch_keys().await?;
@@ -94,7 +94,7 @@ impl Client {
     async fn toss_and_seal(
         &self,
         writer: &Writer,
-        accepted: &Accepted,
+        accepted: &Allowed,
         attributes: Option<&Attributes>,
     ) -> Result<(Measurement, SealedReport)> {
         let unknown = Attributes::default();
@@ -109,7 +109,7 @@ impl Client {
     async fn reseal(
         &self,
         writer: &Writer,
-        accepted: &Accepted,
+        accepted: &Allowed,
         before: StoredReport,
     ) -> Result<(Measurement, SealedReport)> {
         let measurement = from_bytes(accepted, &before.measurement)
@@ -122,7 +122,7 @@ impl Client {
 
     /// The entry with a moment that is late enough. If making the report was put off for so long that the fixed delay no
     /// longer fits, a new moment is drawn, before the truth is looked at.
-    fn with_delay(&self, due: &Due, accepted: &Accepted) -> Due {
+    fn with_delay(&self, due: &Due, accepted: &Allowed) -> Due {
         let now = self.now();
         if due.upload >= now + FIXED_DELAY {
             return due.clone();
@@ -134,7 +134,7 @@ impl Client {
     }
 
     /// What an enrolled owner shows with a report, if the card requires enrolment.
-    fn credential(&self, owner: &str, accepted: &Accepted, report: &SealedReport) -> Option<Credential> {
+    fn credential(&self, owner: &str, accepted: &Allowed, report: &SealedReport) -> Option<Credential> {
         if accepted.opened.card.enrolment != Some(Enrolment::Required) {
             return None;
         }
@@ -173,7 +173,7 @@ impl ReportForm {
 }
 
 impl Randomizer {
-    fn new(accepted: &Accepted) -> Result<Self> {
+    fn new(accepted: &Allowed) -> Result<Self> {
         let card = &accepted.opened.card;
         let channel = card.checked_channel().map_err(|error| Error::Input(error.to_string()))?;
         let sampler = Sampler::new(&channel);
@@ -182,7 +182,7 @@ impl Randomizer {
 
     /// Finds every truth, and tosses coins for each. A person who has not answered would count as *no*; callers never ask for
     /// such a person.
-    fn randomize(&self, accepted: &Accepted, attributes: &Attributes, observer: &Observer) -> Result<Measurement> {
+    fn randomize(&self, accepted: &Allowed, attributes: &Attributes, observer: &Observer) -> Result<Measurement> {
         let truths = match &accepted.asked {
             Asked::Device(predicates) => evaluate(predicates, accepted, attributes, observer),
             Asked::Person(_) => vec![attributes.answer(&accepted.names.query.to_string()).unwrap_or(Truth::No)],
@@ -217,7 +217,7 @@ impl Randomizer {
 }
 
 /// Evaluates every predicate, without short-circuiting.
-fn evaluate(predicates: &[Predicate], accepted: &Accepted, attributes: &Attributes, observer: &Observer) -> Vec<Truth> {
+fn evaluate(predicates: &[Predicate], accepted: &Allowed, attributes: &Attributes, observer: &Observer) -> Vec<Truth> {
     let mut left = accepted.most_yes;
     let subject = Subject::new(attributes, &accepted.opened.card.attributes);
     let most_steps = MOST_STEPS / predicates.len().max(1) as u64;
@@ -238,7 +238,7 @@ fn to_bytes(measurement: &Measurement) -> Vec<u8> {
 }
 
 /// Reads what [`to_bytes`] wrote.
-fn from_bytes(accepted: &Accepted, bytes: &[u8]) -> Option<Measurement> {
+fn from_bytes(accepted: &Allowed, bytes: &[u8]) -> Option<Measurement> {
     if ReportForm::of(&accepted.opened.card) != ReportForm::Cells {
         return Some(Measurement::Bits(bytes.iter().map(|byte| *byte == 1).collect()));
     }

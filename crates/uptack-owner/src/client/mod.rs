@@ -4,6 +4,7 @@ mod asking;
 mod considering;
 mod making;
 mod sending;
+mod weighing;
 
 pub use considering::{Outcome, Status};
 
@@ -28,7 +29,7 @@ use url::Url;
 
 use crate::{
     attributes::{Attributes, Named},
-    check::{Accepted, Checker},
+    check::{Accepted, Allowed, Checker, Refusal},
     error::{Error, Result},
     ledger::{Due, Ledger, State},
     schedule::FIXED_DELAY,
@@ -53,8 +54,12 @@ pub struct Config {
     pub query: Option<String>,
     /// Answers only questions for people, and refuses those for devices: for a person about whom nothing is known.
     pub people_only: bool,
+    /// How many cards' claims one visit recomputes at most. The others are considered at the next visit, before newer ones.
+    pub most_weighed: usize,
     /// The secret of each enrolled owner. It signs reports for cards that require enrolment, and no others.
     pub credentials: HashMap<String, OwnerSecret>,
+    /// Looks at the attributes of all owners before a card is answered; by default nobody does.
+    pub screen: Screen,
     /// The time of day.
     pub clock: Clock,
     /// For tests: is called for everything that happens, in order.
@@ -71,7 +76,9 @@ impl Config {
             within: None,
             query: None,
             people_only: false,
+            most_weighed: weighing::MOST_WEIGHED,
             credentials: HashMap::new(),
+            screen: Screen::default(),
             clock: Clock::system(),
             observer: Observer::default(),
         }
@@ -122,6 +129,9 @@ impl Client {
 
     /// One visit: fetches, decides, makes reports, waits for each one's moment, sends, and says what became of every card.
     ///
+    /// Cards are decided in batches. The reports of one are made, and sent at their moments, while the claims of the next are
+    /// recomputed.
+    ///
     /// `progress` is called with the number of reports acknowledged so far and the number to be sent in all.
     pub async fn visit(&self, owners: &[Named], progress: impl Fn(usize, usize)) -> Result<Vec<Outcome>> {
         self.visit_asking(owners, |questions| Ok(vec![None; questions.len()]), progress).await
@@ -139,11 +149,23 @@ impl Client {
         self.finish_earlier(&attributes).await?;
         self.forget_keys();
         let cards = self.fetch_patiently().await?;
+        let mut agenda = self.agenda(&attributes, &cards)?;
+        let mut sent = self.weigh_for_people(&mut agenda).await?;
         self.ask_people(&mut attributes, &cards, ask).await?;
-        let mut outcomes = self.consider_said(&attributes, &cards)?;
+        let mut outcomes = Vec::new();
+        loop {
+            let (batch, meanwhile) = self.next_batch(&mut agenda).await?;
+            sent += meanwhile;
+            if batch.is_empty() {
+                break;
+            }
+            sent += self.make_room(&batch, attributes.len()).await?;
+            outcomes.extend(self.consider_said(&attributes, &batch)?);
+            self.prepare(&attributes).await?;
+        }
         let total = outcomes.iter().filter(|outcome| outcome.is_waiting()).count();
-        self.prepare(&attributes).await?;
-        self.finish(&attributes, None, |sent| progress(sent, total)).await?;
+        outcomes.extend(self.postponed(&agenda, &attributes));
+        self.finish(&attributes, None, |more| progress((sent + more).min(total), total)).await?;
         self.update(&mut outcomes)?;
         Ok(outcomes)
     }
@@ -239,20 +261,20 @@ impl Client {
         tokio::time::sleep(self.config.clock.until(moment).min(Duration::from_millis(500))).await;
     }
 
-    /// The checked cards of entries, without those that the policy no longer allows.
-    fn cards(&self, entries: &[Due]) -> Result<HashMap<String, Arc<Accepted>>> {
+    /// The cards of entries, without those that the policy no longer allows. Their claims were recomputed before they were charged.
+    fn cards(&self, entries: &[Due]) -> Result<HashMap<String, Arc<Allowed>>> {
         let queries: BTreeSet<&String> = entries.iter().map(|due| &due.query).collect();
         let mut cards = HashMap::new();
         for query in queries {
             let signed = self.ledger.card(query)?;
-            let accepted = signed.and_then(|signed| self.checker.check_card(&signed).ok());
-            cards.extend(accepted.map(|accepted| (query.clone(), accepted)));
+            let allowed = signed.and_then(|signed| self.checker.allow_card(&signed).ok());
+            cards.extend(allowed.map(|allowed| (query.clone(), allowed)));
         }
         Ok(cards)
     }
 
     /// The client that writes to a task's aggregators, and keeps their keys.
-    fn writer(&self, accepted: &Accepted) -> Result<Arc<Writer>> {
+    fn writer(&self, accepted: &Allowed) -> Result<Arc<Writer>> {
         let mut writers = self.lock_writers();
         if let Some(writer) = writers.get(&accepted.opened.id) {
             return Ok(Arc::clone(writer));
@@ -272,10 +294,40 @@ impl Client {
     }
 }
 
+/// Refuses cards for all owners of a fleet, with a reason, because of their attributes.
+///
+/// This is for whoever simulates owners, and would rather not count what is zero by mistake. On a device it would tell
+/// others something about its attributes whether a report is sent.
+#[derive(Clone, Default)]
+pub struct Screen(Option<Arc<ScreenCard>>);
+
+/// Returns why no owner should answer a card, if that is so.
+type ScreenCard = dyn Fn(&Allowed, &[&Attributes]) -> Option<String> + Send + Sync;
+
+impl Screen {
+    /// Asks a function about every card that would be answered for the first time.
+    pub fn new(refuse: impl Fn(&Allowed, &[&Attributes]) -> Option<String> + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(refuse)))
+    }
+
+    fn refusal(&self, accepted: &Allowed, owners: &BTreeMap<String, Attributes>) -> Option<Refusal> {
+        let refuse = self.0.as_ref()?;
+        refuse(accepted, &owners.values().collect::<Vec<_>>()).map(Refusal)
+    }
+}
+
+impl fmt::Debug for Screen {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Screen(…)")
+    }
+}
+
 /// One thing that a client did, for tests of the order in which things happen. None of them depends on a truth.
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClientEvent {
+    /// The claims of a card were recomputed.
+    Weighed,
     /// The moment of a report was drawn.
     Drawn,
     /// Both aggregators' keys are there.
@@ -301,7 +353,8 @@ impl Observer {
         Self(Some(Arc::new(hear)))
     }
 
-    pub(crate) fn on(&self, event: ClientEvent) {
+    /// Tells of an event.
+    pub fn on(&self, event: ClientEvent) {
         if let Some(hear) = &self.0 {
             hear(event);
         }

@@ -5,7 +5,7 @@ use uptack_dap::{client::SealedReport, credential::Credential};
 
 use super::{Client, ClientEvent, GROUP};
 use crate::{
-    check::Accepted,
+    check::Allowed,
     error::{Error, Result},
     ledger::{Due, State},
     schedule::{self, FIXED_DELAY},
@@ -61,7 +61,7 @@ impl Client {
     }
 
     /// Sends stored bytes and does nothing else.
-    async fn send(&self, due: &Due, accepted: &Accepted) -> Result<State> {
+    async fn send(&self, due: &Due, accepted: &Allowed) -> Result<State> {
         let Some(stored) = self.ledger.report(due)? else { return Ok(State::Lost) };
         let writer = self.writer(accepted)?;
         let sealed = SealedReport::from_bytes(stored.bytes)?;

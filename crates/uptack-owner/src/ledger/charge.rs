@@ -1,6 +1,6 @@
 //! Charges for accepted cards, each once.
 
-use rusqlite::{Connection, Transaction, params};
+use rusqlite::{Connection, OptionalExtension, Transaction, params};
 use uptack::{
     card::Card,
     privacy::composition::{Charge, Filter},
@@ -8,15 +8,13 @@ use uptack::{
 
 use super::{ChargeDecision, State, execute, select_rows, select_text};
 use crate::{
-    check::{Accepted, Price, one_aggregator_charge},
+    check::{Accepted, Checker},
     error::{Error, Result},
-    policy::{LifetimeLimits, Limit},
+    policy::BudgetView,
 };
 
-/// The views that budgets are kept for, as the file names them.
-const LINKED: &str = "linked";
-const ONE_AGGREGATOR: &str = "one_aggregator";
-const RELEASE: &str = "release";
+/// The reason why a budget does not cover a charge.
+type Covered<T> = std::result::Result<T, String>;
 
 /// Charges one owner for one card, unless it has answered it before.
 pub(super) fn accept(
@@ -24,7 +22,7 @@ pub(super) fn accept(
     accepted: &Accepted,
     owner: &str,
     upload: u64,
-    lifetime: &LifetimeLimits,
+    checker: &Checker,
     now: u64,
 ) -> Result<ChargeDecision> {
     let names = &accepted.names;
@@ -34,19 +32,21 @@ pub(super) fn accept(
     }
     let number = i64::try_from(names.number)
         .map_err(|_| Error::Input("the card's number in its series is too large".to_owned()))?;
-    let account = OwnerAccount { transaction, owner };
-    if account.has_answered(&charged, number)? {
+    let owned = OwnerAccounts { transaction, owner, checker };
+    if owned.has_answered(&charged, number)? {
         return Ok(ChargeDecision::Refused(format!(
             "number {number} of this series has been answered on another card"
         )));
     }
-    if !account.has_paid(&charged)?
-        && let Err(reason) = account.charge(&accepted.price, lifetime)?
-    {
-        return Ok(ChargeDecision::Refused(reason));
-    }
-    let entry = params![owner, query, charged, number, now as i64, upload as i64];
-    execute(transaction, "INSERT INTO entries VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, 'due')", entry)?;
+    let place = match owned.place_of(&charged)? {
+        Some(paid) => paid,
+        None => match owned.charge(accepted)? {
+            Ok(place) => place,
+            Err(reason) => return Ok(ChargeDecision::Refused(reason)),
+        },
+    };
+    let entry = params![owner, query, charged, number, now as i64, upload as i64, place];
+    execute(transaction, "INSERT INTO entries VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, 'due', ?7)", entry)?;
     Ok(ChargeDecision::Charged)
 }
 
@@ -60,130 +60,169 @@ pub(super) fn read_filter(text: &str) -> Result<Filter> {
     serde_json::from_str(text).map_err(|error| Error::Environment(format!("ledger: {error}")))
 }
 
-/// What a card costs in one view, and the lifetime budget for that view.
-struct ViewCharge<'a> {
-    view: &'static str,
+/// A budget that an owner keeps: for one view, of all cards or of those of one signer.
+struct Account {
+    view: BudgetView,
+    /// Empty for all cards.
+    signer: String,
     epsilon: f64,
     delta: f64,
-    cost: &'a Charge,
+    /// The limit, as the policy names it.
+    limit: String,
 }
 
-impl<'a> ViewCharge<'a> {
-    /// The charges for all views that have a budget.
-    fn all(price: &'a Price, lifetime: &LifetimeLimits) -> impl Iterator<Item = Self> {
-        let one_aggregator = lifetime.one_aggregator.unwrap_or(Limit::Unlimited);
-        let views = [
-            (LINKED, lifetime.linked, lifetime.delta, &price.linked),
-            (ONE_AGGREGATOR, one_aggregator, 0.0, &price.one_aggregator),
-            (RELEASE, lifetime.release, lifetime.delta, &price.release),
-        ];
-        views.into_iter().filter_map(|(view, limit, delta, cost)| match (limit, cost) {
-            (Limit::AtMost(epsilon), Some(cost)) => Some(Self { view, epsilon, delta, cost }),
-            _ => None,
-        })
+impl Account {
+    /// The accounts that a card of this signer is charged to.
+    fn all(checker: &Checker, signer: &str) -> Vec<Self> {
+        let lifetime = &checker.policy().lifetime;
+        let mut accounts = Vec::new();
+        for view in BudgetView::ALL {
+            let Some((epsilon, delta)) = lifetime.budget(view) else { continue };
+            let name = format!("lifetime.{}", view.word().replace('_', "-"));
+            let limit = format!("{name} is {epsilon}");
+            accounts.push(Self { view, signer: String::new(), epsilon, delta, limit });
+            if let Some(share) = &lifetime.share_per_signer {
+                let epsilon = epsilon * share.to_f64();
+                let limit = format!("lifetime.share-per-signer leaves {epsilon} of {name} to {signer}");
+                accounts.push(Self { view, signer: signer.to_owned(), epsilon, delta, limit });
+            }
+        }
+        accounts
     }
 
     fn new_budget(&self) -> Result<Filter> {
         Filter::new(self.epsilon, self.delta).map_err(|error| Error::Input(format!("policy: {error}")))
     }
 
+    /// Whether a card is charged to this account.
+    fn has(&self, card: &Card) -> bool {
+        self.signer.is_empty() || card.signer.as_deref() == Some(&self.signer)
+    }
+
+    /// Refuses a stored budget that was begun with other numbers.
+    fn check_begun(&self, filter: &Filter) -> Result<()> {
+        if (filter.epsilon(), filter.delta()) == (self.epsilon, self.delta) {
+            return Ok(());
+        }
+        Err(Error::Input(format!(
+            "the ledger's budget for the view `{}` was begun as ({}, {}) and cannot become ({}, {}): \
+             what is spent of the one says nothing about the other",
+            self.view.word(),
+            filter.epsilon(),
+            filter.delta(),
+            self.epsilon,
+            self.delta
+        )))
+    }
+
     fn refusal(&self, why: &str) -> String {
-        let (view, epsilon) = (self.view.replace('_', "-"), self.epsilon);
-        format!("the policy's lifetime.{view} is {epsilon}: {why}")
+        format!("the policy's {}: {why}", self.limit)
     }
 }
 
 /// What one owner has answered and paid for, within a transaction.
-struct OwnerAccount<'a> {
+///
+/// Every charge has a place: the owner's first is 1. A budget notes the place up to which charges are counted in it, because
+/// while a view is unlimited nothing is charged to its budget. What it missed is charged before anything else is.
+struct OwnerAccounts<'a> {
     transaction: &'a Transaction<'a>,
     owner: &'a str,
+    checker: &'a Checker,
 }
 
-impl OwnerAccount<'_> {
+impl OwnerAccounts<'_> {
     /// Whether the charge's answer of this number has been given.
     fn has_answered(&self, charged: &str, number: i64) -> Result<bool> {
         let answered = "SELECT 1 FROM entries WHERE owner = ?1 AND charge = ?2 AND number = ?3";
         Ok(self.transaction.prepare_cached(answered)?.exists(params![self.owner, charged, number])?)
     }
 
-    /// Whether any answer of the charge has been given, so that all of them are paid for.
-    fn has_paid(&self, charged: &str) -> Result<bool> {
-        let paid = "SELECT 1 FROM entries WHERE owner = ?1 AND charge = ?2";
-        Ok(self.transaction.prepare_cached(paid)?.exists([self.owner, charged])?)
+    /// The place of a charge of which any answer has been given, so that all of them are paid for.
+    fn place_of(&self, charged: &str) -> Result<Option<i64>> {
+        let paid = "SELECT min(place) FROM entries WHERE owner = ?1 AND charge = ?2";
+        Ok(self.transaction.prepare_cached(paid)?.query_row([self.owner, charged], |row| row.get(0))?)
     }
 
-    /// Charges all views or none; the reason if a budget does not cover it.
-    fn charge(&self, price: &Price, lifetime: &LifetimeLimits) -> Result<std::result::Result<(), String>> {
+    /// Charges all accounts or none, and returns the charge's place; the reason if a budget does not cover it.
+    fn charge(&self, accepted: &Accepted) -> Result<Covered<i64>> {
         let mut changed = Vec::new();
-        for charge in ViewCharge::all(price, lifetime) {
-            match self.budget(&charge)?.and_then(|filter| spent(filter, charge.cost)) {
-                Ok(filter) => changed.push((charge.view, filter)),
-                Err(why) => return Ok(Err(charge.refusal(&why))),
+        for account in Account::all(self.checker, &accepted.opened.signer.to_string()) {
+            let cost = accepted.price.of(account.view).ok_or_else(|| Error::environment("a card without a price"))?;
+            match self.budget(&account)?.and_then(|filter| spent(filter, cost)) {
+                Ok(filter) => changed.push((account, filter)),
+                Err(why) => return Ok(Err(account.refusal(&why))),
             }
         }
-        for (view, filter) in changed {
-            self.store_budget(view, &filter)?;
+        let place = self.last_place()? + 1;
+        for (account, filter) in changed {
+            self.store_budget(&account, &filter, place)?;
         }
-        Ok(Ok(()))
+        Ok(Ok(place))
     }
 
-    /// The budget for a view, begun if there is none; the reason if what was answered before exceeds it.
-    fn budget(&self, charge: &ViewCharge<'_>) -> Result<std::result::Result<Filter, String>> {
-        let Some(filter) = self.stored_budget(charge.view)? else {
-            let filter = charge.new_budget()?;
-            return if charge.view == ONE_AGGREGATOR { self.spend_past(filter) } else { Ok(Ok(filter)) };
+    fn last_place(&self) -> Result<i64> {
+        let last = "SELECT ifnull(max(place), 0) FROM entries WHERE owner = ?1";
+        Ok(self.transaction.prepare_cached(last)?.query_row([self.owner], |row| row.get(0))?)
+    }
+
+    /// An account's budget with everything counted that was answered before; the reason if that exceeds it.
+    fn budget(&self, account: &Account) -> Result<Covered<Filter>> {
+        let (filter, counted) = match self.stored_budget(account)? {
+            Some(stored) => stored,
+            None => (account.new_budget()?, 0),
         };
-        let (epsilon, delta) = (charge.epsilon, charge.delta);
-        if (filter.epsilon(), filter.delta()) == (epsilon, delta) {
-            return Ok(Ok(filter));
-        }
-        Err(Error::Input(format!(
-            "the ledger's budget for the view `{}` was begun as ({}, {}) and cannot become ({epsilon}, {delta}): \
-             what is spent of the one says nothing about the other",
-            charge.view,
-            filter.epsilon(),
-            filter.delta()
-        )))
+        account.check_begun(&filter)?;
+        self.spend_missed(filter, account, counted)
     }
 
-    fn stored_budget(&self, view: &str) -> Result<Option<Filter>> {
-        let stored = "SELECT filter FROM budgets WHERE owner = ?1 AND view = ?2";
-        let text = select_text(self.transaction, stored, [self.owner, view])?;
-        text.map(|text| read_filter(&text)).transpose()
+    fn stored_budget(&self, account: &Account) -> Result<Option<(Filter, i64)>> {
+        let stored = "SELECT filter, counted FROM budgets WHERE owner = ?1 AND view = ?2 AND signer = ?3";
+        let mut statement = self.transaction.prepare_cached(stored)?;
+        let found = statement.query_row([self.owner, account.view.word(), &account.signer], |row| {
+            Ok((row.get::<_, String>(0)?, row.get(1)?))
+        });
+        found.optional()?.map(|(text, counted)| Ok((read_filter(&text)?, counted))).transpose()
     }
 
-    fn store_budget(&self, view: &str, filter: &Filter) -> Result<()> {
+    fn store_budget(&self, account: &Account, filter: &Filter, counted: i64) -> Result<()> {
         let text = serde_json::to_string(filter).map_err(Error::environment)?;
-        execute(self.transaction, "INSERT OR REPLACE INTO budgets VALUES (?1, ?2, ?3)", [self.owner, view, &text])
+        let budget = params![self.owner, account.view.word(), account.signer, text, counted];
+        execute(self.transaction, "INSERT OR REPLACE INTO budgets VALUES (?1, ?2, ?3, ?4, ?5)", budget)
     }
 
-    /// Charges for what was answered before there was a budget for one honest aggregator; ledgers of earlier versions had none.
+    /// Charges for what was answered after a place, while the view had no limit or no budget of this kind was kept.
     ///
     /// The cost follows from the cards, which the ledger keeps; each charge counts once, however many numbers were answered.
-    fn spend_past(&self, mut filter: Filter) -> Result<std::result::Result<Filter, String>> {
-        for text in self.past_cards()? {
+    fn spend_missed(&self, mut filter: Filter, account: &Account, counted: i64) -> Result<Covered<Filter>> {
+        for text in self.cards_after(counted)? {
             let card = Card::from_json(&text).map_err(|error| Error::Environment(format!("ledger: {error}")))?;
-            let cost = one_aggregator_charge(&card).map_err(|refusal| refusal.to_string());
+            if !account.has(&card) {
+                continue;
+            }
+            let cost = self.checker.charge(&card, account.view).map_err(|refusal| refusal.to_string());
             filter = match cost.and_then(|cost| spent(filter, &cost)) {
                 Ok(filter) => filter,
                 Err(refusal) => {
-                    return Ok(Err(format!("what was answered before this budget was kept is beyond it: {refusal}")));
+                    return Ok(Err(format!(
+                        "what was answered before this budget was kept is beyond it: {refusal}; only a larger budget, or none, \
+                         covers what was answered"
+                    )));
                 }
             };
         }
         Ok(Ok(filter))
     }
 
-    /// The text of one card for each charge that was paid.
-    fn past_cards(&self) -> Result<Vec<String>> {
-        let past =
-            "SELECT card FROM cards WHERE query IN (SELECT min(query) FROM entries WHERE owner = ?1 GROUP BY charge)";
-        select_rows(self.transaction, past, [self.owner], |row| row.get(0))
+    /// The text of one card for each charge after a place.
+    fn cards_after(&self, place: i64) -> Result<Vec<String>> {
+        let after = "SELECT card FROM cards WHERE query IN
+             (SELECT min(query) FROM entries WHERE owner = ?1 AND place > ?2 GROUP BY charge)";
+        select_rows(self.transaction, after, params![self.owner, place], |row| row.get(0))
     }
 }
 
 /// A budget after a charge; the reason if it does not cover it.
-fn spent(mut filter: Filter, cost: &Charge) -> std::result::Result<Filter, String> {
+fn spent(mut filter: Filter, cost: &Charge) -> Covered<Filter> {
     // The receipt's permission is the entry, which is written in the same transaction.
     match filter.try_spend(cost) {
         Ok(_receipt) => Ok(filter),

@@ -11,8 +11,9 @@
 mod charge;
 mod layout;
 
-use rusqlite::{Connection, OptionalExtension, Params, Row, Transaction, TransactionBehavior, params};
+use rusqlite::{Connection, ErrorCode, OptionalExtension, Params, Row, Transaction, TransactionBehavior, params};
 use std::{
+    fmt,
     fs::File,
     path::Path,
     sync::{
@@ -26,14 +27,41 @@ use uptack_dap::signed::SignedCard;
 pub use layout::STATE_FILE;
 
 use crate::{
-    check::Accepted,
+    check::{Accepted, Checker},
     error::{Error, Result},
-    policy::LifetimeLimits,
 };
 
 impl From<rusqlite::Error> for Error {
     fn from(error: rusqlite::Error) -> Self {
-        Self::Ledger(error.into())
+        let advice = match error.sqlite_error_code() {
+            Some(ErrorCode::DiskFull | ErrorCode::SystemIoFailure) => {
+                "; make room on its disk, or repair it, and start again: what was charged stays charged, and nothing is sent twice"
+            }
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+                "; the file is damaged, and what was spent cannot be read from it: start a new ledger with a smaller budget"
+            }
+            _ => "",
+        };
+        Self::Ledger(LedgerFailure { error, advice }.into())
+    }
+}
+
+/// A failure of the file, and what to do about it.
+#[derive(Debug)]
+struct LedgerFailure {
+    error: rusqlite::Error,
+    advice: &'static str,
+}
+
+impl fmt::Display for LedgerFailure {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}{}", self.error, self.advice)
+    }
+}
+
+impl std::error::Error for LedgerFailure {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.error)
     }
 }
 
@@ -119,8 +147,8 @@ pub struct StoredReport {
     pub credential: Option<String>,
 }
 
-impl std::fmt::Debug for StoredReport {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for StoredReport {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("StoredReport(…)")
     }
 }
@@ -152,6 +180,15 @@ impl Entry {
     }
 }
 
+/// How long a card that was not accepted has been known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Seen {
+    /// The visit at which it was first seen; later ones have larger numbers.
+    pub(crate) first: u64,
+    /// At how many visits its claims were recomputed, or began to be.
+    pub(crate) weighed: u64,
+}
+
 /// How much of an owner's budget for one view is spent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Spent {
@@ -159,6 +196,8 @@ pub struct Spent {
     pub owner: String,
     /// `linked`, `one_aggregator` or `release`.
     pub view: String,
+    /// Whose cards, if the policy gives each signer a share; `None` for those of all signers.
+    pub signer: Option<String>,
     /// The budget's ε.
     pub epsilon: f64,
     /// The budget's δ.
@@ -170,10 +209,11 @@ pub struct Spent {
 }
 
 impl Spent {
-    fn new(owner: String, view: String, filter: &Filter) -> Self {
+    fn new(owner: String, view: String, signer: String, filter: &Filter) -> Self {
         Self {
             owner,
             view,
+            signer: Some(signer).filter(|signer| !signer.is_empty()),
             epsilon: filter.epsilon(),
             delta: filter.delta(),
             fraction: filter.fraction_spent(),
@@ -192,19 +232,20 @@ impl Ledger {
 
     /// Charges each owner and notes when its report will be sent, all in one durable step.
     ///
-    /// `uploads` names the owners and the moments, which were drawn before any truth was looked at.
+    /// `uploads` names the owners and the moments, which were drawn before any truth was looked at. `checker` has the budgets, and
+    /// prices what was answered while there was none.
     pub fn accept(
         &self,
         signed: &SignedCard,
         accepted: &Accepted,
         uploads: &[(&str, u64)],
-        lifetime: &LifetimeLimits,
+        checker: &Checker,
         now: u64,
     ) -> Result<Vec<ChargeDecision>> {
         self.change(|transaction| {
             store_card(transaction, signed, accepted.window.1)?;
             let accept =
-                |(owner, upload): &(&str, u64)| charge::accept(transaction, accepted, owner, *upload, lifetime, now);
+                |(owner, upload): &(&str, u64)| charge::accept(transaction, accepted, owner, *upload, checker, now);
             uploads.iter().map(accept).collect()
         })
     }
@@ -337,6 +378,22 @@ impl Ledger {
         Ok(self.lock().prepare_cached(closed)?.exists([before as i64, now as i64])?)
     }
 
+    /// Notes cards, given with the time at which they close, as seen now unless they were seen before; forgets those that have
+    /// closed. Returns what is known of each.
+    pub(crate) fn see<'a>(&self, cards: impl Iterator<Item = (&'a str, u64)>, now: u64) -> Result<Vec<Seen>> {
+        self.change(|transaction| {
+            execute(transaction, "DELETE FROM seen WHERE closes <= ?1", [now as i64])?;
+            let visit = transaction.query_row("SELECT ifnull(max(first), 0) + 1 FROM seen", [], |row| row.get(0))?;
+            cards.map(|(query, closes)| see_card(transaction, query, closes, visit)).collect()
+        })
+    }
+
+    /// Notes that a card's claims are being recomputed.
+    pub(crate) fn note_weighed(&self, query: &str) -> Result<()> {
+        let note = "UPDATE seen SET weighed = weighed + 1 WHERE query = ?1";
+        self.change(|transaction| execute(transaction, note, [query]))
+    }
+
     /// The entries, the newest first.
     pub fn entries(&self) -> Result<Vec<Entry>> {
         let newest_first = "SELECT owner, query, charged, closes, state FROM entries JOIN cards USING (query)
@@ -347,11 +404,13 @@ impl Ledger {
     /// The budget spent, per owner and view.
     pub fn spent(&self) -> Result<Vec<Spent>> {
         let connection = self.lock();
-        let mut statement = connection.prepare("SELECT owner, view, filter FROM budgets ORDER BY owner, view")?;
-        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get::<_, String>(2)?)))?;
+        let all = "SELECT owner, view, signer, filter FROM budgets ORDER BY owner, view, signer";
+        let mut statement = connection.prepare(all)?;
+        let rows =
+            statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get::<_, String>(3)?)))?;
         rows.map(|row| {
-            let (owner, view, text) = row?;
-            Ok(Spent::new(owner, view, &charge::read_filter(&text)?))
+            let (owner, view, signer, text) = row?;
+            Ok(Spent::new(owner, view, signer, &charge::read_filter(&text)?))
         })
         .collect()
     }
@@ -410,6 +469,13 @@ fn moment(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
 fn store_card(transaction: &Transaction<'_>, signed: &SignedCard, closes: u64) -> Result<()> {
     let card = params![signed.query, signed.card, signed.signature, closes as i64];
     execute(transaction, "INSERT OR IGNORE INTO cards VALUES (?1, ?2, ?3, ?4)", card)
+}
+
+fn see_card(transaction: &Transaction<'_>, query: &str, closes: u64, visit: i64) -> Result<Seen> {
+    let new = params![query, visit, closes as i64];
+    execute(transaction, "INSERT OR IGNORE INTO seen VALUES (?1, ?2, 0, ?3)", new)?;
+    let mut statement = transaction.prepare_cached("SELECT first, weighed FROM seen WHERE query = ?1")?;
+    Ok(statement.query_row([query], |row| Ok(Seen { first: moment(row, 0)?, weighed: moment(row, 1)? }))?)
 }
 
 fn store_report(transaction: &Transaction<'_>, due: &Due, report: &StoredReport) -> Result<()> {

@@ -1,6 +1,6 @@
 //! A desk that wants more answers than it pays for, or sends reports where they must not go.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 use uptack::card::{Card, CardSeries, Timestamp};
 use uptack_dap::{
     card_task,
@@ -8,7 +8,7 @@ use uptack_dap::{
     signed::{SignedCard, Signer},
 };
 use uptack_owner::{
-    check::{Accepted, Asked},
+    check::{Accepted, Allowed, Asked},
     client::{Outcome, Status},
     ledger::{ChargeDecision, Ledger},
     policy::Policy,
@@ -167,8 +167,7 @@ fn the_same_card_again_is_neither_charged_nor_answered_again() {
 #[test]
 fn the_ledger_itself_knows_one_answer_for_each_number() {
     let signer = Signer::generate();
-    let policy = policy(&signer);
-    let checked_by = checker(policy.clone());
+    let checked_by = checker(policy(&signer));
     let starts = now() / EVERY * EVERY;
     let first = signer.sign(&of_series(&signer, starts, 1, EVERY)).unwrap();
     let second = signer.sign(&of_series(&signer, starts, 2, EVERY)).unwrap();
@@ -177,16 +176,16 @@ fn the_ledger_itself_knows_one_answer_for_each_number() {
     let accept = |signed: &SignedCard, number: u64| {
         let checked = checked_by.check_card(signed).unwrap();
         // As if the check of the window had been passed somehow.
-        let accepted = Accepted {
+        let allowed = Allowed {
             opened: checked.opened.clone(),
             parameters: checked.parameters.clone(),
             window: checked.window,
             asked: Asked::Device(vec![Predicate::parse("true").unwrap()]),
             most_yes: 1,
             names: card_task::CardNames { number, ..checked.names },
-            price: checked.price.clone(),
         };
-        ledger.accept(signed, &accepted, &[("self", starts + 10)], &policy.lifetime, starts).unwrap().remove(0)
+        let accepted = Accepted { allowed: Arc::new(allowed), price: checked.price.clone() };
+        ledger.accept(signed, &accepted, &[("self", starts + 10)], &checked_by, starts).unwrap().remove(0)
     };
     assert_eq!(accept(&first, 1), ChargeDecision::Charged);
     assert!(
@@ -249,9 +248,9 @@ fn two_operators_that_are_one() {
     for (leader, helper) in [
         ("https://one.example/", "https://one.example/"),
         ("https://one.example/", "https://one.example:8443/"),
-        ("https://one.example/leader/", "https://ONE.example./helper/"),
+        ("https://one.example/leader/", "https://ONE.example/helper/"),
         ("http://127.0.0.1:1/", "http://localhost:2/"),
-        ("https://192.0.2.1/", "https://[::ffff:192.0.2.1]/"),
+        ("https://192.0.2.1/", "https://192.0.2.1:8443/"),
     ] {
         let reason = told(leader, helper, separate).unwrap();
         assert!(reason.contains("aggregators.leader") && reason.contains("two separate"), "{reason}");
@@ -275,9 +274,16 @@ fn addresses_that_others_can_listen_in_on() {
 #[test]
 fn addresses_that_are_not_what_they_seem() {
     let good = "https://two.example/";
-    for bad in
-        ["https://Bü.example/", "https://B%C3%BC.example/", "https://one.example\\@two.example/", "https:one.example"]
-    {
+    for bad in [
+        "https://Bü.example/",
+        "https://B%C3%BC.example/",
+        "https://one.example\\@two.example/",
+        "https:one.example",
+        // A second spelling of the other aggregator's host.
+        "https://two.example./",
+        "https://[::ffff:192.0.2.1]/",
+        "https://192.0.513/",
+    ] {
         let reason = told(bad, good, |text| text).unwrap();
         assert!(reason.contains("aggregators.leader: "), "{reason}");
     }

@@ -24,16 +24,16 @@ use url::Url;
 use crate::world::policy;
 
 /// A server of the test's making, and the paths that it was asked for.
-struct HostileDesk {
-    url: Url,
+pub(crate) struct HostileDesk {
+    pub(crate) url: Url,
     asked: Arc<Mutex<Vec<String>>>,
 }
 
 /// What it answers to a path: bytes, or nothing for ever.
-type Answer = Option<Vec<u8>>;
+pub(crate) type Answer = Option<Vec<u8>>;
 
 impl HostileDesk {
-    async fn start(answer: impl Fn(&str) -> Answer + Send + Sync + 'static) -> Self {
+    pub(crate) async fn start(answer: impl Fn(&str) -> Answer + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/", listener.local_addr().unwrap()).parse().unwrap();
         let asked = Arc::new(Mutex::new(Vec::new()));
@@ -91,7 +91,7 @@ fn signed(query: &str) -> Vec<u8> {
 }
 
 /// The name in the path of a card.
-fn card_asked(path: &str) -> Option<&str> {
+pub(crate) fn card_asked(path: &str) -> Option<&str> {
     path.strip_prefix("/queries/")?.strip_suffix("/card")
 }
 

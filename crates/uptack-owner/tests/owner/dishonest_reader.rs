@@ -88,11 +88,12 @@ fn live(folder: &Path, life: &str) {
     let signer = Signer::generate();
     let signed = signer.sign(&card(&signer, 40)).unwrap();
     let policy = policy(&signer);
-    let accepted = checker(policy.clone()).check_card(&signed).unwrap();
+    let checker = checker(policy);
+    let accepted = checker.check_card(&signed).unwrap();
     let ledger = Ledger::open(folder).unwrap();
     let reports = reports(&signed.query);
     let moments: Vec<(&str, u64)> = reports.iter().map(|(due, _)| (due.owner.as_str(), due.upload)).collect();
-    let accepted = ledger.accept(&signed, &accepted, &moments, &policy.lifetime, now()).unwrap();
+    let accepted = ledger.accept(&signed, &accepted, &moments, &checker, now()).unwrap();
     assert!(accepted.iter().all(|acceptance| *acceptance == ChargeDecision::Charged));
     ledger.store(&reports).unwrap();
     let mut raw = None;

@@ -46,7 +46,8 @@ async fn what_people_say_is_counted_and_who_says_nothing_sends_nothing() {
 
 #[test]
 fn a_column_of_a_fleet_can_stand_for_what_people_say() {
-    let owners = uptack_owner::attributes::fleet_from_csv("owner,likes:bool\na,true\nb,false\nc,\n").unwrap();
-    let debug = format!("{:?}", owners[0].1.clone().answering_with("likes"));
+    let owners = uptack_owner::attributes::fleet_from_csv("owner,likes:bool\na,true\nb,false\nc,\n", None).unwrap();
+    let owners = owners.answering_with("likes").unwrap();
+    let debug = format!("{:?}", owners[0].1);
     assert!(!debug.contains("true"), "what is said does not show: {debug}");
 }

@@ -126,6 +126,10 @@ fn a_predicate_that_reads_or_does_what_it_must_not() {
     assert!(with("station.matches(\"a.*\")", &["station"]).contains("`matches`"));
     assert!(with("[1].exists(x, x == 1)", &[]).contains("macro"));
     assert!(with(&"(".repeat(1000), &[]).contains("nested more than 64 deep"));
+    // Nobody could answer these with yes, or only those whose attribute happens to be true or false.
+    assert!(with("station", &["station"]).contains("not a yes/no expression"));
+    assert!(with("size(station)", &["station"]).contains("not a yes/no expression"));
+    assert!(with("1 < \"a\" || station == \"7\"", &["station"]).contains("mixes up types"));
     // Without a predicate it asks the person, and then reads nothing and says what it asks.
     assert!(refused(|card| card.predicate = None, |_| {}).contains("neither a predicate"));
     let ask_nothing = |card: &mut Card| (card.predicate, card.question, card.attributes) = (None, None, Vec::new());

@@ -16,11 +16,13 @@ use uptack_dap::{
         self, AggregationJobId, AggregatorRole, CollectionJobId, Endpoint, KeysQuery, ProblemType, TaskId,
         keys_to_bytes,
     },
+    signed::PublicKey,
     token::TokenHash,
 };
 
 use crate::{
     aggregator::{
+        Config, DeskToken,
         aggregation::helper,
         collection::{self, aggregate_share},
         reports,
@@ -28,7 +30,9 @@ use crate::{
         tasks::{ServedTask, definition::TaskDefinition, enrolment},
     },
     base::{
+        bodies::{ReadBody, Sender},
         http::{self, METRICS_TYPE, Reply, document, json_document},
+        listener::ClientAddress,
         metrics::Gauge,
         problem::{Answer, Problem},
         web_pages::{self, WebPages},
@@ -46,7 +50,7 @@ pub(crate) fn routes(shared: Arc<AggregatorState>) -> Router {
         AggregatorRole::Helper => helper_routes(),
     };
     routes = routes.route(Endpoint::FETCH_KEYS.path, open_to(&pages, on(filter(Endpoint::FETCH_KEYS), hpke_config)));
-    if shared.config.admin_token.is_some() {
+    if shared.config.admin_token.is_some() || !shared.config.desk_tokens.is_empty() {
         routes = routes.route("/uptack/tasks/{task}", get(count_reports).put(add_task).delete(remove_task));
     }
     routes
@@ -116,14 +120,15 @@ async fn hpke_config(State(shared): SharedState, Query(query): Query<KeysQuery>)
 async fn upload(State(shared): SharedState, Path(task): Path<String>, message: Message) -> Reply {
     let task = find_task(&shared, &task)?;
     let shown = enrolment::shown(&message.headers);
-    let body = message.read(&shared, Endpoint::UPLOAD, reports::largest_body(&task)).await?;
+    let sender = message.stranger;
+    let body = message.read(&shared, Endpoint::UPLOAD, reports::largest_body(&task), sender).await?;
     let owner = task.needs_credential.then(|| shared.enrolled.owner(task.id(), shown, &body)).transpose()?;
     reports::upload(&shared, &task, &body, owner).await?;
     Ok(StatusCode::OK.into_response())
 }
 
 async fn create_collection(job: NamedJob<CollectionJobId>, message: Message) -> Reply {
-    let body = message.read(&job.shared, Endpoint::START_COLLECTION, SMALL).await?;
+    let body = message.read(&job.shared, Endpoint::START_COLLECTION, SMALL, Sender::Known).await?;
     collection::create(&job.shared, &job.task, job.id, &body).await?;
     Ok(StatusCode::CREATED.into_response())
 }
@@ -141,7 +146,7 @@ async fn delete_collection(job: NamedJob<CollectionJobId>) -> Reply {
 }
 
 async fn initialize_job(job: NamedJob<AggregationJobId>, message: Message) -> Reply {
-    let body = message.read(&job.shared, Endpoint::START_AGGREGATION, helper::LARGEST_REQUEST).await?;
+    let body = message.read(&job.shared, Endpoint::START_AGGREGATION, helper::LARGEST_REQUEST, Sender::Known).await?;
     let results = helper::initialize(&job.shared, &job.task, job.id, body).await?;
     Ok(answer(Endpoint::START_AGGREGATION, results))
 }
@@ -159,7 +164,7 @@ async fn delete_job(job: NamedJob<AggregationJobId>) -> Reply {
 async fn aggregate_share(State(shared): SharedState, Path(task): Path<String>, message: Message) -> Reply {
     let task = find_task(&shared, &task)?;
     authorize(&task, AuthorizedParty::Leader, &message.headers)?;
-    let body = message.read(&shared, Endpoint::AGGREGATE_SHARE, SMALL).await?;
+    let body = message.read(&shared, Endpoint::AGGREGATE_SHARE, SMALL, Sender::Known).await?;
     let share = aggregate_share::aggregate_share(&shared, &task, &body).await?;
     Ok(answer(Endpoint::AGGREGATE_SHARE, share))
 }
@@ -186,31 +191,36 @@ async fn metrics(State(shared): SharedState) -> Reply {
     let text = shared.metrics.render(&[
         Gauge::single("uptack_pending_reports", "Reports stored and not yet aggregated.", pending),
         Gauge::single("uptack_tasks", "Tasks served.", shared.tasks().len() as u64),
+        Gauge::single("uptack_body_bytes", "Bytes of request bodies under way.", shared.bodies.held() as u64),
     ]);
     Ok(document(METRICS_TYPE, text))
 }
 
-async fn add_task(Path(task): Path<String>, Operator(shared): Operator, body: Body) -> Reply {
+async fn add_task(Path(task): Path<String>, manager: TaskManager, body: Body) -> Reply {
+    let shared = &manager.shared;
     let id = parse_task_id(&task)?;
-    let body = http::read_body(body, SMALL, shared.config.request_timeout).await?;
+    let body = shared.bodies.read(body, SMALL, Sender::Known).await?;
     let definition = TaskDefinition::parse(&body)?;
     if definition.task_id() != id {
         return Err(Error::input("the path and the definition name different tasks").into());
     }
-    crate::aggregator::add_task(&shared, definition).await?;
+    manager.check(definition.signer().as_ref())?;
+    crate::aggregator::add_task(shared, definition).await?;
     Ok(StatusCode::CREATED.into_response())
 }
 
 /// How many reports of a task arrived, but not who sent them or when.
-async fn count_reports(Path(task): Path<String>, Operator(shared): Operator) -> Reply {
-    let task = find_task(&shared, &task)?;
-    let reports = shared.count_reports(&task)?;
+async fn count_reports(Path(task): Path<String>, manager: TaskManager) -> Reply {
+    let task = find_task(&manager.shared, &task)?;
+    manager.check(task.signer.as_ref())?;
+    let reports = manager.shared.count_reports(&task)?;
     Ok(json_document(&json!({"reports": reports})))
 }
 
-async fn remove_task(Path(task): Path<String>, Operator(shared): Operator) -> Reply {
+async fn remove_task(Path(task): Path<String>, manager: TaskManager) -> Reply {
     let id = parse_task_id(&task)?;
-    if shared.remove_task(&id).await? {
+    manager.check(manager.shared.task(&id)?.signer.as_ref())?;
+    if manager.shared.remove_task(&id).await? {
         Ok(StatusCode::NO_CONTENT.into_response())
     } else {
         Err(Problem::dap(ProblemType::UnrecognizedTask, &id))
@@ -268,18 +278,44 @@ enum AuthorizedParty {
     Leader,
 }
 
-/// The state, for a request that carries the operator's token.
-struct Operator(Arc<AggregatorState>);
+/// Whoever may add, count and remove tasks: the operator all of them, a desk those of its own cards.
+struct TaskManager {
+    shared: Arc<AggregatorState>,
+    /// The desk; none if it is the operator.
+    desk: Option<PublicKey>,
+}
 
-impl FromRequestParts<Arc<AggregatorState>> for Operator {
+impl FromRequestParts<Arc<AggregatorState>> for TaskManager {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, shared: &Arc<AggregatorState>) -> Answer<Self> {
-        let expected = shared.config.admin_token.as_ref().map(|token| token.hash());
-        if carries(&parts.headers, expected.as_ref()) {
-            return Ok(Self(Arc::clone(shared)));
+        let address = parts.extensions.get().copied().unwrap_or(ClientAddress::UNKNOWN);
+        let known = match token(&parts.headers) {
+            Some(shown) => shared.brake.look_up(address, shown, || Ok(manager_with(&shared.config, shown)))?,
+            None => None,
+        };
+        let desk = known.ok_or_else(|| Problem::forbidden("The request's authorization is not valid."))?;
+        Ok(Self { shared: Arc::clone(shared), desk })
+    }
+}
+
+/// Whose token is shown: the operator's, or that of a desk. Every token is compared, even after one has matched.
+fn manager_with(config: &Config, shown: &[u8]) -> Option<Option<PublicKey>> {
+    let operators = config.admin_token.iter().map(|token| (token, None));
+    let desks = config.desk_tokens.iter().map(|DeskToken { desk, token }| (token, Some(*desk)));
+    operators
+        .chain(desks)
+        .filter(|(token, _)| token.hash().matches(shown))
+        .fold(None, |found, (_, desk)| found.or(Some(desk)))
+}
+
+impl TaskManager {
+    /// Refuses a desk the tasks of another desk's cards, and those that no card defines.
+    fn check(&self, signer: Option<&PublicKey>) -> Answer<()> {
+        if self.desk.is_none() || self.desk.as_ref() == signer {
+            return Ok(());
         }
-        Err(Problem::forbidden("The request's authorization is not valid."))
+        Err(Problem::forbidden("This token is for the tasks of its own desk's cards alone."))
     }
 }
 
@@ -287,6 +323,8 @@ impl FromRequestParts<Arc<AggregatorState>> for Operator {
 struct Message {
     headers: HeaderMap,
     body: Body,
+    /// Who sent it, if no token says more.
+    stranger: Sender,
 }
 
 impl<S: Send + Sync> FromRequest<S> for Message {
@@ -294,15 +332,21 @@ impl<S: Send + Sync> FromRequest<S> for Message {
 
     async fn from_request(request: Request, _: &S) -> Result<Self, Infallible> {
         let (parts, body) = request.into_parts();
-        Ok(Self { headers: parts.headers, body })
+        Ok(Self { stranger: Sender::stranger(&parts.extensions), headers: parts.headers, body })
     }
 }
 
 impl Message {
     /// Reads a message of the expected type, within limits of size and time.
-    async fn read(self, shared: &AggregatorState, endpoint: Endpoint, limit: usize) -> Answer<Vec<u8>> {
+    async fn read(
+        self,
+        shared: &AggregatorState,
+        endpoint: Endpoint,
+        limit: usize,
+        sender: Sender,
+    ) -> Answer<ReadBody> {
         check_media_type(&self.headers, endpoint)?;
-        http::read_body(self.body, limit, shared.config.request_timeout).await
+        shared.bodies.read(self.body, limit, sender).await
     }
 }
 

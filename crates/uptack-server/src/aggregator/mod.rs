@@ -5,7 +5,8 @@
 //!
 //! The parts, in the order in which they rest on one another:
 //!
-//! - `store/`: everything that is durable, and the only SQL. `tasks/`: definitions, admission, keys and secrets.
+//! - `noise_secret`: what noise is derived from. `store/`: everything that is durable, and the only SQL. `tasks/`: definitions,
+//!   admission, keys and secrets.
 //! - `state`: what the parts below share. `peer`: the leader's calls to the helper.
 //! - `reports`: checks and uploads. `aggregation/`: jobs at the leader and at the helper. `collection/`: batches.
 //! - `maintenance`: regular work. `http`: the interface. `pair`: both roles in one process.
@@ -14,6 +15,7 @@ mod aggregation;
 mod collection;
 mod http;
 mod maintenance;
+mod noise_secret;
 mod pair;
 mod peer;
 mod reports;
@@ -29,12 +31,14 @@ use std::{
     time::Duration,
 };
 use tokio::{net::TcpListener, task::JoinHandle};
-use uptack_dap::{address::Origin, clock::Clock, http_client, protocol::TaskId, task::AggregatorRole, token::Token};
+use uptack_dap::{
+    address::Origin, clock::Clock, http_client, protocol::TaskId, signed::PublicKey, task::AggregatorRole, token::Token,
+};
 use url::Url;
 
 use crate::{
     base::listener::{self, Certificates, ConnectionLimits, Signals},
-    error::Result,
+    error::{Error, Result},
 };
 pub use pair::Pair;
 pub(crate) use store::copy_into;
@@ -46,6 +50,15 @@ pub use tasks::{
 
 use state::AggregatorState;
 use tasks::{ServedTask, keys::Keys};
+
+/// A token with which a desk manages the tasks of its own cards over HTTP.
+#[derive(Debug, Clone)]
+pub struct DeskToken {
+    /// The key that signs the desk's cards.
+    pub desk: PublicKey,
+    /// The token.
+    pub token: Token,
+}
 
 /// How an aggregator runs. [`Config::new`] gives defaults for everything but role and directory.
 #[derive(Debug, Clone)]
@@ -66,8 +79,10 @@ pub struct Config {
     pub peer_root: Option<PathBuf>,
     /// Which tasks are served, whoever adds them; none unless this is changed.
     pub admission: Admission,
-    /// The token with which an operator, or a desk that was given it, adds and removes tasks over HTTP.
+    /// The token with which the operator adds, counts and removes the tasks of all desks over HTTP.
     pub admin_token: Option<Token>,
+    /// Tokens with which desks do the same, each with the tasks of its own cards alone.
+    pub desk_tokens: Vec<DeskToken>,
     /// Leader: a file with one enrolled owner's public key per line, for tasks whose card requires enrolment. It is
     /// read again when it changes.
     pub credentials: Option<PathBuf>,
@@ -110,6 +125,7 @@ impl Config {
             peer_root: None,
             admission: Admission::default(),
             admin_token: None,
+            desk_tokens: Vec::new(),
             credentials: None,
             allowed_origins: Vec::new(),
             clock: Clock::system(),
@@ -128,6 +144,21 @@ impl Config {
 
     fn read_certificates(&self) -> Result<Option<Arc<Certificates>>> {
         self.tls.as_ref().map(|(chain, key)| Certificates::read(chain, key)).transpose()
+    }
+
+    /// Refuses tokens that could be guessed.
+    fn check_tokens(&self) -> Result<()> {
+        let named = |what: String, error: uptack_dap::Error| Error::input(format!("{what}: {error}"));
+        if let Some(token) = &self.admin_token {
+            token.check_length().map_err(|error| named("the admin token".to_owned(), error))?;
+            if self.admission.desk_keys.len() > 1 {
+                tracing::warn!("the admin token manages the tasks of all desks: give each desk a token of its own");
+            }
+        }
+        for DeskToken { desk, token } in &self.desk_tokens {
+            token.check_length().map_err(|error| named(format!("the token of the desk {desk}"), error))?;
+        }
+        Ok(())
     }
 
     fn warn_if_nothing_is_admitted(&self) {
@@ -159,6 +190,7 @@ impl Aggregator {
             http_client::make_base(peer);
         }
         listener::check_exposure(config.listen, config.tls.is_some(), config.allow_plaintext)?;
+        config.check_tokens()?;
         let certificates = config.read_certificates()?;
         config.warn_if_nothing_is_admitted();
         let client = http_client::client_with_patience(config.peer_root.as_deref(), config.request_timeout)?;

@@ -18,10 +18,12 @@ use url::Url;
 use crate::{
     aggregator::{
         Config,
-        store::{ChangeResult, Store, StoreResult, TaskStore},
+        store::{ChangeResult, Store, StoreResult, StoredTask, TaskStore},
         tasks::{ServedTask, definition::TaskDefinition, enrolment::Enrolled, failures::Failures, keys::Keys},
     },
     base::{
+        bodies::BodyBudget,
+        brake::GuessBrake,
         lock,
         metrics::{CounterName, Description, Metrics},
         problem::{Answer, Problem},
@@ -34,6 +36,9 @@ pub(crate) struct AggregatorState {
     pub(crate) config: Config,
     pub(crate) store: Store,
     pub(crate) metrics: Metrics<AggregatorCounter>,
+    /// The bodies of requests under way.
+    pub(crate) bodies: Arc<BodyBudget>,
+    pub(crate) brake: GuessBrake,
     pub(crate) peer: reqwest::Client,
     /// One permit per core, for the cryptography of all jobs together.
     pub(crate) cores: Arc<Semaphore>,
@@ -71,6 +76,8 @@ impl AggregatorState {
         let keys = Keys::load(&store, expiry.now()).await?;
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Ok(Self {
+            bodies: BodyBudget::new(config.limits()),
+            brake: GuessBrake::default(),
             config,
             store,
             metrics: Metrics::default(),
@@ -158,10 +165,10 @@ impl AggregatorState {
     /// data stays until it is admitted again or removed.
     pub(crate) fn load_tasks(&self) -> Result<Vec<Arc<ServedTask>>> {
         let mut served = Vec::new();
-        for (number, text) in self.store.task_definitions()? {
-            match self.admit_again(&text) {
-                Ok(task) => served.push(self.serve(number, task)?),
-                Err(error) => tracing::error!(row = number, %error, "a task is no longer served"),
+        for stored in self.store.tasks()? {
+            match self.admit_again(&stored.definition) {
+                Ok(task) => served.push(self.serve(stored.with(task))?),
+                Err(error) => tracing::error!(row = stored.number, %error, "a task is no longer served"),
             }
         }
         Ok(served)
@@ -175,11 +182,11 @@ impl AggregatorState {
         let id = task.parameters.task_id;
         let registered = self.store.register_task(task).await;
         let refused = |text: &str| Error::input(format!("task {id}: {text}"));
-        let (number, task) = registered.map_err(|error| error.into_error(refused))?;
+        let stored = registered.map_err(|error| error.into_error(refused))?;
         if self.task(&id).is_ok() {
             return Ok(None);
         }
-        self.serve(number, task).map(Some)
+        self.serve(stored).map(Some)
     }
 
     /// Stops serving a task and deletes its data; says whether it was served.
@@ -211,9 +218,9 @@ impl AggregatorState {
         Ok(task)
     }
 
-    fn serve(&self, number: i64, definition: AggregatorTask) -> Result<Arc<ServedTask>> {
-        let failures = Failures::new(self.helper_answers(&definition.parameters.helper));
-        let task = Arc::new(ServedTask::new(number, definition, failures)?);
+    fn serve(&self, stored: StoredTask) -> Result<Arc<ServedTask>> {
+        let failures = Failures::new(self.helper_answers(&stored.definition.parameters.helper));
+        let task = Arc::new(ServedTask::new(stored, failures)?);
         write(&self.tasks).insert(*task.id(), Arc::clone(&task));
         Ok(task)
     }

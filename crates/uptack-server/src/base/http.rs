@@ -1,15 +1,13 @@
-//! HTTP for both servers: reading requests within limits, making answers, counting them.
+//! HTTP for both servers: making answers, counting them.
 
 use axum::{
-    body::{Body, Bytes},
+    body::Bytes,
     extract::{MatchedPath, Request},
     http::{HeaderMap, HeaderValue, StatusCode, header},
     middleware::Next,
     response::{IntoResponse, Response},
 };
-use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde_json::Value;
-use std::time::Duration;
 
 use super::problem::{Answer, Label, Problem};
 
@@ -33,25 +31,23 @@ pub(crate) async fn observe(request: Request, next: Next, count: impl FnOnce(&'s
     let status = response.status().as_u16();
     tracing::debug!(%method, route = route.as_ref().map(MatchedPath::as_str), status, refusal, "request");
     response.headers_mut().insert(header::SERVER, SERVER);
+    guarded(response).await
+}
+
+/// Forbids browsers to guess the type of an answer, to show it within another site, and to load or run anything from it.
+/// Pages have a policy of their own.
+pub(crate) async fn guarded(mut response: Response) -> Response {
+    let headers = response.headers_mut();
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers
+        .entry(header::CONTENT_SECURITY_POLICY)
+        .or_insert(HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'"));
     response
 }
 
 /// The bearer token of a request.
 pub(crate) fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
     headers.get(header::AUTHORIZATION)?.as_bytes().strip_prefix(b"Bearer ")
-}
-
-/// Reads a body of bounded size in bounded time.
-pub(crate) async fn read_body(body: Body, limit: usize, patience: Duration) -> Answer<Vec<u8>> {
-    let collected = tokio::time::timeout(patience, Limited::new(body, limit).collect()).await;
-    match collected {
-        Err(_) => Err(Problem::http(StatusCode::REQUEST_TIMEOUT, "The request's body did not arrive in time.")),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => {
-            Err(Problem::http(StatusCode::PAYLOAD_TOO_LARGE, format!("The body is larger than {limit} bytes.")))
-        }
-        Ok(Err(_)) => Err(Problem::bad_request("The request's body was cut off.")),
-        Ok(Ok(body)) => Ok(body.to_bytes().into()),
-    }
 }
 
 /// A successful answer with a body.

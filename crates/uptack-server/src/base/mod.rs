@@ -1,6 +1,8 @@
 //! The basis of both servers: listening, logs, counters, refusals, state in SQLite and its backups.
 
 pub(crate) mod backup;
+pub(crate) mod bodies;
+pub(crate) mod brake;
 pub(crate) mod http;
 pub mod listener;
 pub mod logging;

@@ -151,4 +151,49 @@ mod tests {
         let error = DATABASE.lock(folder.path()).unwrap_err();
         assert!(error.is_input() && error.to_string().contains("in use by another test"), "{error}");
     }
+
+    /// As after a loss of power, on a disk that keeps what it has acknowledged: the log ends anywhere in the last transaction, or in
+    /// garbage. Desk and aggregators keep records, reports and sums in such files.
+    #[test]
+    fn a_log_that_is_torn_anywhere_has_whole_transactions() {
+        let folder = tempfile::tempdir().unwrap();
+        open(folder.path(), &DATABASE).unwrap();
+        let mut connection = DATABASE.connect(folder.path()).unwrap();
+        let read = |ending: &str| std::fs::read(folder.path().join(format!("{}{ending}", DATABASE.file))).unwrap();
+        let mut put = |number: i64| {
+            let transaction = connection.transaction().unwrap();
+            transaction.execute("INSERT INTO first VALUES (?1, zeroblob(9000))", [number]).unwrap();
+            transaction.execute("INSERT INTO second VALUES (?1)", [number]).unwrap();
+            transaction.commit().unwrap();
+            read("-wal").len()
+        };
+        let (acknowledged, end) = (put(1), put(2));
+        let (file, log) = (read(""), read("-wal"));
+        let mut found = [0, 0];
+        for length in (acknowledged..end).step_by(401).chain([end]) {
+            for garbage in [0, (length - acknowledged).min(500)] {
+                let (first, second) = rows_of_torn(&file, &log[..length], garbage);
+                assert_eq!(first, second, "{length}: {garbage}");
+                found[first - 1] += 1;
+            }
+        }
+        assert!(found[0] > 2 && found[1] > 0, "{found:?}");
+    }
+
+    /// How many rows each table has in a copy whose log ends like this, with so many wrong bytes.
+    fn rows_of_torn(file: &[u8], log: &[u8], garbage: usize) -> (usize, usize) {
+        let folder = tempfile::tempdir().unwrap();
+        let mut torn = log.to_vec();
+        let from = torn.len() - garbage;
+        torn[from..].iter_mut().for_each(|byte| *byte ^= 0x5a);
+        std::fs::write(folder.path().join(DATABASE.file), file).unwrap();
+        std::fs::write(folder.path().join(format!("{}-wal", DATABASE.file)), torn).unwrap();
+        open(folder.path(), &DATABASE).unwrap();
+        let connection = DATABASE.connect(folder.path()).unwrap();
+        let rows = |table: &str| {
+            let count = format!("SELECT count(*) FROM {table}");
+            connection.query_row(&count, [], |row| row.get::<_, i64>(0)).unwrap() as usize
+        };
+        (rows("first"), rows("second"))
+    }
 }

@@ -41,6 +41,8 @@ pub struct Config {
     pub operations: Option<SocketAddr>,
     /// Queries that are open or waiting to be, at once.
     pub max_queries: usize,
+    /// Requests of one analyst that open queries, within ten minutes. Owners check every card that is opened.
+    pub requests_per_analyst: usize,
 }
 
 /// Who adds up the answers.
@@ -105,6 +107,7 @@ impl Config {
             max_connections_per_address: None,
             operations: None,
             max_queries: listing::MOST_QUERIES,
+            requests_per_analyst: 20,
         }
     }
 

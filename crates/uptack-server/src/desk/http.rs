@@ -16,6 +16,7 @@ use uptack_dap::crypto::sha256;
 
 use crate::{
     base::{
+        bodies::Sender,
         http::{self, METRICS_TYPE, Reply, document, json_document},
         listener::ClientAddress,
         metrics::Gauge,
@@ -61,6 +62,7 @@ pub(crate) async fn operations(shared: &Arc<DeskState>) -> Router {
     own.with_state(Arc::clone(shared))
         .merge(shared.provisioner.operations().await)
         .fallback(|| async { Problem::not_found("There is nothing here; see /healthz and /metrics.") })
+        .layer(middleware::map_response(http::guarded))
 }
 
 /// A path, the methods that are documented for it, and their handlers.
@@ -95,6 +97,7 @@ async fn metrics(State(shared): SharedDesk) -> Reply {
     let text = shared.metrics.render(&[
         queries_by_state(&census),
         Gauge::single("uptack_desk_streams", "Owners who follow the stream.", shared.streams.taken() as u64),
+        Gauge::single("uptack_desk_body_bytes", "Bytes of request bodies under way.", shared.bodies.held() as u64),
     ]);
     Ok(document(METRICS_TYPE, text))
 }
@@ -149,12 +152,17 @@ fn names_tag(headers: &HeaderMap, tag: &HeaderValue) -> bool {
 const FOREVER: [(HeaderName, &str); 1] = [(header::CACHE_CONTROL, "public, max-age=31536000, immutable")];
 
 /// A card never changes; that of an open query is for everybody, and the same bytes for all.
-async fn card(State(shared): SharedDesk, Path(query): Path<String>, headers: HeaderMap) -> Reply {
+async fn card(
+    State(shared): SharedDesk,
+    Path(query): Path<String>,
+    Extension(address): Extension<ClientAddress>,
+    headers: HeaderMap,
+) -> Reply {
     let open = shared.listing.borrow().card(&query).cloned();
     if let Some(bytes) = open {
         return Ok((FOREVER, document("application/json", bytes)).into_response());
     }
-    let caller = authorize(&shared, &headers)
+    let caller = authorize(&shared, address, &headers)
         .map_err(|_| Problem::not_found("There is no such open query; other cards are for their analysts."))?;
     Ok(document("application/json", queries::card(&shared, &caller, &query).await?))
 }
@@ -171,7 +179,7 @@ async fn follow(State(shared): SharedDesk, Extension(origin): Extension<ClientAd
 
 async fn open(State(shared): SharedDesk, caller: TokenHolder, headers: HeaderMap, body: Body) -> Reply {
     let key = idempotency_key(&headers)?;
-    let body = http::read_body(body, LARGEST_BODY, shared.config.request_timeout).await?;
+    let body = shared.bodies.read(body, LARGEST_BODY, Sender::Known).await?;
     let request = openings::OpeningRequest { analyst: caller.name, key, digest: sha256(&body) };
     let opened = opening::open(&shared, request, &body).await?;
     Ok((StatusCode::CREATED, json_document(&opened)).into_response())
@@ -207,14 +215,15 @@ impl FromRequestParts<Arc<DeskState>> for TokenHolder {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, shared: &Arc<DeskState>) -> Answer<Self> {
-        authorize(shared, &parts.headers)
+        let address = parts.extensions.get().copied().unwrap_or(ClientAddress::UNKNOWN);
+        authorize(shared, address, &parts.headers)
     }
 }
 
 /// Whose token the request shows.
-fn authorize(shared: &DeskState, headers: &HeaderMap) -> Answer<TokenHolder> {
+fn authorize(shared: &DeskState, address: ClientAddress, headers: &HeaderMap) -> Answer<TokenHolder> {
     let known = match http::bearer(headers) {
-        Some(token) => tokens::caller(&shared.tokens(), token)?,
+        Some(token) => shared.brake.look_up(address, token, || tokens::caller(&shared.tokens(), token))?,
         None => None,
     };
     known.ok_or_else(|| Problem::http(StatusCode::UNAUTHORIZED, "This needs the token of an analyst."))

@@ -13,6 +13,7 @@
 //! [`config`] says how it runs, [`back_up`] copies a running desk's state. The record of a release, its check and the
 //! analyst's client are in [`uptack_dap`], because they need no server.
 
+mod check_queue;
 mod collection;
 pub mod config;
 mod http;
@@ -35,7 +36,6 @@ use crate::base::listener::{self, Certificates, Signals};
 
 pub use config::Config;
 pub use http::OPENAPI;
-pub use opening::LONGEST_PREDICATE;
 pub use store::{QueryState, STATE_FILE, back_up};
 pub use tokens::FIRST_ANALYST;
 

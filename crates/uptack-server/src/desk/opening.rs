@@ -4,7 +4,6 @@ use axum::http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use tokio::task::spawn_blocking;
 use uptack::{
     card::{Card, CardQuestion, CardSeries, Enrolment, Timestamp},
     privacy::WorkLimit,
@@ -14,27 +13,27 @@ use uptack_dap::{
     listing::{LARGEST_CARD, MOST_CARD_BYTES},
     task::CollectorTask,
 };
+use uptack_owner::predicate::Predicate;
 
 use crate::{
     base::problem::{Answer, Problem},
     desk::{
         collection,
+        config::Config,
         queries::{find_all, problem_in},
         shared::DeskState,
         store::{
             Query, QueryState,
-            openings::{OpeningOutcome, OpeningRequest, Room},
+            openings::{OpeningOutcome, OpeningRequest, QUOTA_PERIOD, Room},
         },
     },
     error::{Error, Result},
 };
 
-/// Longest predicate, in bytes.
-pub const LONGEST_PREDICATE: usize = 1024;
 /// Most cards of a series.
-const LONGEST_SERIES: u64 = 1000;
+pub(crate) const LONGEST_SERIES: u64 = 1000;
 /// Longest window, in seconds: ten years.
-const LONGEST_WINDOW: u64 = 10 * 366 * 24 * 3600;
+pub(crate) const LONGEST_WINDOW: u64 = 10 * 366 * 24 * 3600;
 
 /// Opens the queries of a card: durable here first, then known to the aggregators. The same request again, by the same
 /// key, is answered with the same queries.
@@ -58,6 +57,7 @@ pub(crate) async fn open(shared: &Arc<DeskState>, request: OpeningRequest, body:
 /// Makes the queries of a request and puts them into the store.
 async fn take_up(shared: &Arc<DeskState>, request: OpeningRequest, body: &[u8]) -> Answer<OpeningOutcome> {
     let opening = Opening::parse(body)?;
+    check_quota(shared, &request.analyst).await?;
     let queries = sign_all(shared, opening, &request.analyst).await?;
     let (analyst, first, count) = (request.analyst.clone(), queries[0].name().to_owned(), queries.len());
     let (now, room) = (shared.now(), room_for_queries(shared));
@@ -68,8 +68,18 @@ async fn take_up(shared: &Arc<DeskState>, request: OpeningRequest, body: &[u8]) 
     Ok(opened)
 }
 
+/// Refuses an analyst who has asked too much, before anything is computed for it.
+async fn check_quota(shared: &Arc<DeskState>, analyst: &str) -> Answer<()> {
+    let (analyst, room, now) = (analyst.to_owned(), room_for_queries(shared), shared.now());
+    match shared.store.run(move |store| store.quota_wait(&analyst, room, now)).await? {
+        None => Ok(()),
+        Some(seconds) => Err(refusal(shared, &OpeningOutcome::TooMany(seconds))),
+    }
+}
+
 fn room_for_queries(shared: &DeskState) -> Room {
-    Room { queries: shared.config.max_queries as u64, bytes: MOST_CARD_BYTES }
+    let Config { max_queries, requests_per_analyst, .. } = shared.config;
+    Room { queries: max_queries as u64, bytes: MOST_CARD_BYTES, requests: requests_per_analyst as u64 }
 }
 
 fn refusal(shared: &DeskState, opened: &OpeningOutcome) -> Problem {
@@ -86,16 +96,27 @@ fn refusal(shared: &DeskState, opened: &OpeningOutcome) -> Problem {
             problem_in(*state, StatusCode::CONFLICT, detail)
         }
         OpeningOutcome::Full => full(room_for_queries(shared)),
+        OpeningOutcome::TooMany(seconds) => too_many(room_for_queries(shared), *seconds),
         OpeningOutcome::Queries(_) => unreachable!("opened queries are not a refusal"),
     }
 }
 
-fn full(Room { queries, bytes }: Room) -> Problem {
+fn full(Room { queries, bytes, .. }: Room) -> Problem {
     let detail = format!(
         "There is no room: at most {queries} queries may be open or waiting at once, with cards of {bytes} bytes \
          together. Cancel some, or ask when others are over."
     );
     Problem::busy(&detail, 60)
+}
+
+/// Owners check every card that is opened, so nobody may open any number of them.
+fn too_many(room: Room, seconds: u64) -> Problem {
+    let (requests, minutes) = (room.requests, QUOTA_PERIOD / 60);
+    let detail = format!(
+        "You have asked {requests} times within {minutes} minutes, which is as often as one analyst may; ask again in {seconds} \
+         seconds. Questions that belong together can be asked as one ballot or series."
+    );
+    Problem::http(StatusCode::TOO_MANY_REQUESTS, detail).retry_after(u32::try_from(seconds).unwrap_or(u32::MAX))
 }
 
 /// Refuses a query that an aggregator has refused: it will not be accepted later.
@@ -175,26 +196,25 @@ fn series_windows(now: u64, every: u64, times: u64) -> Vec<Window> {
 }
 
 /// Signs the cards of the series, or the only one, with the claims that hold for all of it.
-pub(crate) async fn sign_all(shared: &DeskState, opening: Opening, analyst: &str) -> Result<Vec<Query>> {
+pub(crate) async fn sign_all(shared: &DeskState, opening: Opening, analyst: &str) -> Answer<Vec<Query>> {
     let windows = opening.windows(shared.now())?;
-    let card = prepare(shared, opening, windows[0].0).await?;
+    let card = prepare(shared, opening, windows[0].0, analyst).await?;
     let signed = windows.into_iter().zip(1..).map(|(window, number)| {
         let card = scheduled(card.clone(), number, window)?;
         sign(shared, &card, window, analyst)
     });
-    signed.collect()
+    Ok(signed.collect::<Result<_>>()?)
 }
 
 /// Fills in the parts that all cards of the series share, and states the claims that then hold.
-async fn prepare(shared: &DeskState, opening: Opening, starts: u64) -> Result<Card> {
+async fn prepare(shared: &DeskState, opening: Opening, starts: u64, analyst: &str) -> Answer<Card> {
     check_not_filled_in(&opening.card)?;
-    check_question(&opening.card)?;
-    check_predicates(&opening.card)?;
+    check_asked(&opening.card)?;
     let series = opening.series(starts)?;
     let mut card = Card { series, ..opening.card };
     fill_in(shared, &mut card);
     check_size(&card)?;
-    state_claims(shared, card).await
+    state_claims(shared, card, analyst).await
 }
 
 /// Refuses a card with something that the desk fills in.
@@ -214,6 +234,12 @@ fn check_not_filled_in(card: &Card) -> Result<()> {
     }
 }
 
+/// Refuses a question that the desk would not open, whatever its predicates are: those are checked with the claims.
+pub(crate) fn check_asked(card: &Card) -> Result<()> {
+    check_question(card)?;
+    check_size(card)
+}
+
 /// Refuses a card that gives neither devices nor people something to answer.
 fn check_question(card: &Card) -> Result<()> {
     let CardQuestion::Person(question) = card.asked() else { return Ok(()) };
@@ -227,15 +253,14 @@ fn check_question(card: &Card) -> Result<()> {
     Ok(())
 }
 
+/// Refuses predicates that owners would refuse, so that nothing is opened that nobody answers.
 fn check_predicates(card: &Card) -> Result<()> {
-    let has_bad_length = |text: &&str| text.is_empty() || text.len() > LONGEST_PREDICATE;
-    match card.asked().predicates().iter().position(has_bad_length) {
-        Some(index) => {
-            let number = index + 1;
-            Err(Error::input(format!("card: predicate {number} is not from 1 to {LONGEST_PREDICATE} bytes long")))
-        }
-        None => Ok(()),
-    }
+    card.asked().predicates().into_iter().zip(1..).try_for_each(|(text, number)| readable(text, number))
+}
+
+fn readable(text: &str, number: usize) -> Result<()> {
+    let parsed = Predicate::parse(text);
+    parsed.map(drop).map_err(|error| Error::input(format!("card: predicate {number}: {error}")))
 }
 
 fn check_size(card: &Card) -> Result<()> {
@@ -254,12 +279,14 @@ pub(crate) fn fill_in(shared: &DeskState, card: &mut Card) {
     card.signer = Some(shared.signer.public().to_string());
 }
 
-/// States the claims that hold for a card, one card at a time.
-async fn state_claims(shared: &DeskState, mut card: Card) -> Result<Card> {
-    let delta = card.delta();
-    let _turn = shared.checking.acquire().await;
-    let stated = spawn_blocking(move || card.state_claims(delta, WorkLimit::default()).map(|()| card));
-    Ok(stated.await.map_err(|_| Error::environment("the check of a card's claims failed"))??)
+/// Checks the predicates of a card and states the claims that hold for it, one card at a time.
+async fn state_claims(shared: &DeskState, mut card: Card, analyst: &str) -> Answer<Card> {
+    let stated = move || {
+        check_predicates(&card)?;
+        card.state_claims(card.delta(), WorkLimit::default())?;
+        Ok::<Card, Error>(card)
+    };
+    Ok(shared.checks.run(analyst, stated).await??)
 }
 
 /// A card of the series, with its number and its window.

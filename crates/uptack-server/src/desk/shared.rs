@@ -2,15 +2,18 @@
 
 use axum::body::Bytes;
 use std::{ops::Range, path::PathBuf, sync::Arc};
-use tokio::sync::{Mutex, Notify, Semaphore, broadcast, watch};
+use tokio::sync::{Mutex, Notify, broadcast, watch};
 use uptack_dap::signed::Signer;
 
 use crate::{
     base::{
+        bodies::BodyBudget,
+        brake::GuessBrake,
         listener::{ConnectionLimits, Shares},
         metrics::{CounterName, Description, Metrics},
     },
     desk::{
+        check_queue::CheckQueue,
         config::Config,
         listing::Listing,
         provision::Provisioner,
@@ -28,8 +31,11 @@ pub(crate) struct DeskState {
     pub(crate) signer: Signer,
     pub(crate) provisioner: Provisioner,
     pub(crate) metrics: Metrics<DeskCounter>,
-    /// Checking a card's claims is expensive: one at a time.
-    pub(crate) checking: Semaphore,
+    /// The checks of cards' claims.
+    pub(crate) checks: CheckQueue,
+    /// The bodies of requests under way.
+    pub(crate) bodies: Arc<BodyBudget>,
+    pub(crate) brake: GuessBrake,
     /// Places for streams.
     pub(crate) streams: Arc<Shares>,
     /// The open queries, as owners see them.
@@ -61,13 +67,16 @@ impl ListingBasis {
 impl DeskState {
     pub(crate) fn new(config: Config, store: Arc<Store>, signer: Signer, provisioner: Provisioner) -> Self {
         let ConnectionLimits { connections, per_address, .. } = config.limits();
+        let bodies = BodyBudget::new(config.limits());
         Self {
             config,
             store,
             signer,
             provisioner,
             metrics: Metrics::default(),
-            checking: Semaphore::new(1),
+            checks: CheckQueue::default(),
+            bodies,
+            brake: GuessBrake::default(),
             // Half of the connections, so that there are always some left for short requests.
             streams: Shares::new((connections / 2).max(1), (per_address / 2).max(1)),
             listing: watch::Sender::new(Arc::default()),

@@ -46,15 +46,16 @@ pub(crate) fn prepare(folder: &Path) -> Result<()> {
     for name in &found.ignored {
         tracing::warn!(file = name, "{NOT_A_TOKEN}");
     }
-    if found.tokens.is_empty() {
-        let text = format!("{}\n", Token::generate().as_str());
-        private::write_secret(&folder.join(FIRST_ANALYST), &text)?;
+    let first = folder.join(FIRST_ANALYST);
+    // A file that is ignored is still somebody's: it is not written over.
+    if found.tokens.is_empty() && !first.exists() {
+        private::write_secret(&first, &format!("{}\n", Token::generate().as_str()))?;
     }
     Ok(())
 }
 
-const NOT_A_TOKEN: &str = "this file in the folder of tokens is ignored: a token is one line in a file called NAME, or \
-    NAME.admin for an administrator, of up to 64 letters, digits, - and _";
+const NOT_A_TOKEN: &str = "this file in the folder of tokens is ignored: a token is one line of at least 16 characters that \
+    nobody can guess, in a file called NAME, or NAME.admin for an administrator, of up to 64 letters, digits, - and _";
 
 /// Whose token is shown. Files are read for each request, so adding or removing one needs no restart; every token is
 /// compared, even after one has matched.
@@ -117,7 +118,7 @@ fn read(folder: &Path) -> Result<TokenFiles> {
 
 fn read_token(path: &Path) -> Option<Token> {
     let text = std::fs::read_to_string(path).ok()?;
-    Token::try_from(text.trim().to_owned()).ok()
+    Token::try_from(text.trim().to_owned()).ok().filter(|token| token.check_length().is_ok())
 }
 
 /// Whose token a file of this name holds. An editor's backup or a half-written file is nobody's.
@@ -157,13 +158,13 @@ mod tests {
         assert_eq!(caller(&folder, first.trim().as_bytes()).unwrap(), named(FIRST_ANALYST, Role::Analyst));
         assert_eq!(caller(&folder, b"guess").unwrap(), None);
         assert_eq!(caller(&folder, b"").unwrap(), None);
-        std::fs::write(folder.join("grace"), "her-token\n").unwrap();
-        std::fs::write(folder.join("ops.admin"), "their-token\n").unwrap();
+        std::fs::write(folder.join("grace"), "grace-her-own-token\n").unwrap();
+        std::fs::write(folder.join("ops.admin"), "operators-own-token\n").unwrap();
         std::fs::write(folder.join("empty"), "").unwrap();
-        assert_eq!(caller(&folder, b"her-token").unwrap(), named("grace", Role::Analyst));
-        assert_eq!(caller(&folder, b"their-token").unwrap(), named("ops.admin", Role::Admin));
+        assert_eq!(caller(&folder, b"grace-her-own-token").unwrap(), named("grace", Role::Analyst));
+        assert_eq!(caller(&folder, b"operators-own-token").unwrap(), named("ops.admin", Role::Admin));
         std::fs::remove_file(folder.join("grace")).unwrap();
-        assert_eq!(caller(&folder, b"her-token").unwrap(), None);
+        assert_eq!(caller(&folder, b"grace-her-own-token").unwrap(), None);
     }
 
     #[test]
@@ -171,14 +172,29 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let names = ["analyst~", "ada.lovelace", "grace.bak", ".grace.swp", ".admin", "a b", "ops.admin~", "#ada#"];
         for name in names {
-            std::fs::write(directory.path().join(name), "a-token\n").unwrap();
+            std::fs::write(directory.path().join(name), "somebodys-own-token\n").unwrap();
         }
         std::fs::create_dir(directory.path().join("folder")).unwrap();
-        assert_eq!(caller(directory.path(), b"a-token").unwrap(), None);
+        assert_eq!(caller(directory.path(), b"somebodys-own-token").unwrap(), None);
         let ignored = read(directory.path()).unwrap().ignored;
         assert!(names.iter().all(|name| ignored.iter().any(|ignored| ignored == name)), "{ignored:?}");
         assert_eq!(ignored.len(), names.len() + 1);
         assert_eq!(caller_named(&"x".repeat(LONGEST_NAME + 1)), None);
+    }
+
+    #[test]
+    fn short_tokens_are_nobodys_and_are_not_written_over() {
+        let directory = tempfile::tempdir().unwrap();
+        for (name, text) in [(FIRST_ANALYST, "x\n"), ("grace", "fifteen-letters"), ("ada", "sixteen-letters-")] {
+            std::fs::write(directory.path().join(name), text).unwrap();
+        }
+        assert_eq!(caller(directory.path(), b"x").unwrap(), None);
+        assert_eq!(caller(directory.path(), b"fifteen-letters").unwrap(), None);
+        assert_eq!(caller(directory.path(), b"sixteen-letters-").unwrap().unwrap().name, "ada");
+        assert_eq!(read(directory.path()).unwrap().ignored, [FIRST_ANALYST, "grace"]);
+        std::fs::remove_file(directory.path().join("ada")).unwrap();
+        prepare(directory.path()).unwrap();
+        assert_eq!(std::fs::read_to_string(directory.path().join(FIRST_ANALYST)).unwrap(), "x\n");
     }
 
     #[test]

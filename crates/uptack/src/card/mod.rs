@@ -2,19 +2,23 @@
 
 mod asked;
 mod claims;
+mod imprecision;
 mod recomputation;
 mod stated;
 mod timestamp;
 mod trust;
+mod unsigned;
 mod whole_plan;
 
 pub use asked::{BallotQuery, CardBallot, CardQuestion, CardSeries};
 pub use claims::{Claims, WholeClaims};
+pub use imprecision::{CountRange, Imprecision, Remedy};
 pub use recomputation::{Check, Verdict};
 pub use stated::{Claim, Stated};
 pub use timestamp::Timestamp;
 pub use trust::{Enrolment, Model, Neighbouring, Operators, Trust};
-pub use whole_plan::{plan_whole, whole_progress};
+pub use unsigned::NotChecked;
+pub use whole_plan::{WholePlan, plan_whole, solve_whole, whole_progress};
 
 use std::sync::Arc;
 

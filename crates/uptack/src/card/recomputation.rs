@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::{Card, Claim, Claims, Neighbouring, Timestamp, VERSION, WholeClaims};
-use crate::channel::{Cell, Channel, Output, name_of};
+use crate::channel::{Cell, Channel, Output};
 use crate::display::{Decimal, Rounding, separated};
 use crate::error::{Error, Result};
 use crate::estimate::Estimator;
@@ -116,7 +116,7 @@ impl Card {
     /// every claim, the predicted error, and that counts and times fit together.
     ///
     /// A card's own choices (the question, the number of owners, δ) cannot be wrong; the rest is computed
-    /// from them. `progress` counts the steps taken, at most [`Card::work`].
+    /// from them, and [`Card::not_checked`] lists them. `progress` counts the steps taken, at most [`Card::work`].
     pub fn recompute(&self, limit: WorkLimit, progress: &Arc<Progress>) -> Vec<Check> {
         let channel = self.mechanism.channel();
         let mut checks = self.form_checks();
@@ -142,6 +142,7 @@ impl Card {
         }
         checks.extend(self.series_check());
         checks.extend(self.window_check());
+        checks.extend(self.moment_checks());
         checks
     }
 
@@ -340,7 +341,7 @@ fn whole_queries(what: &str, stated: Option<&WholeClaims>, found: Option<&WholeC
 
 /// The outputs of each answer, in words.
 fn outputs_of(answers: &[Vec<Output>]) -> String {
-    separated(answers.iter().map(|outputs| name_of(outputs)), ", ")
+    separated(answers.iter().map(|outputs| separated(outputs, " or ")), "; ")
 }
 
 /// Checks the outputs of a cell and its two integers.

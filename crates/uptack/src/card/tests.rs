@@ -190,7 +190,8 @@ fn noisy_card(mechanism: &str, change: impl Fn(&mut Card)) -> Card {
 fn ballot_series(card: &mut Card) {
     let query = |name: &str| BallotQuery { name: name.to_owned(), predicate: format!("station == \"{name}\"") };
     card.ballot = Some(CardBallot { most_yes: 1, queries: ["a", "b", "c"].map(query).to_vec() });
-    card.series = Some(CardSeries { times: 4, number: Some(1), starts: Timestamp::EPOCH, every: 600 });
+    let starts = "2026-11-15T08:00:00Z".parse().unwrap();
+    card.series = Some(CardSeries { times: 4, number: Some(1), starts, every: 600 });
 }
 
 fn failures(card: &Card) -> Vec<String> {

@@ -6,6 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::Card;
+use crate::display::{self, grouped};
 use crate::error::Result;
 
 /// A claim, and the assumptions under which it holds.
@@ -15,10 +16,25 @@ pub struct Trust {
     pub view: &'static str,
     /// Its ε, for everything that the card asks; `None` if there is no guarantee.
     pub epsilon: Option<f64>,
+    /// Its δ.
+    pub delta: f64,
+    /// Who has to be honest for it, such as `at least one of the two aggregators`.
+    pub honest: String,
     /// The trust model.
     pub model: Model,
     /// Against whom it holds, and under which assumptions, in words.
     pub holds: String,
+}
+
+impl Trust {
+    /// The claim with the parties that it trusts, such as `ε = 1 if at least one of the two aggregators is honest`.
+    pub fn claim_words(&self) -> String {
+        let epsilon = self.epsilon.map(|epsilon| format!("ε = {}", display::claim(epsilon)));
+        let delta = if self.delta > 0.0 { format!(" at δ = {}", display::claim(self.delta)) } else { String::new() };
+        let claim = epsilon.map_or("no guarantee".to_owned(), |epsilon| epsilon + &delta);
+        let verb = if self.model == Model::OneAggregatorMostClients { "are" } else { "is" };
+        format!("{claim} if {} {verb} honest", self.honest)
+    }
 }
 
 /// A trust model of draft-wang-ppm-differential-privacy.
@@ -51,12 +67,16 @@ impl Card {
         let release = Trust {
             view: "release",
             epsilon: self.claims.whole_release(),
+            delta: self.delta().value(),
+            honest: format!("at least one aggregator and {} owners", grouped(self.claim_owners()?)),
             model: Model::OneAggregatorMostClients,
             holds: format!("{} {}", self.against_whom(), self.which_crowd()?),
         };
         let linked = Trust {
             view: "linked",
             epsilon: self.claims.whole_linked(),
+            delta: 0.0,
+            honest: "nobody but the owner's own device".to_owned(),
             model: Model::OneClient,
             holds: LINKED.to_owned(),
         };
@@ -69,6 +89,8 @@ impl Card {
         Some(Trust {
             view: "one_aggregator",
             epsilon: self.claims.whole_one_aggregator(),
+            delta: 0.0,
+            honest: "at least one of the two aggregators".to_owned(),
             model: Model::OneAggregatorOneClient,
             holds: format!("{} {NOISE}", self.against_whom()),
         })
@@ -188,6 +210,25 @@ mod tests {
         assert_eq!(trust[0].epsilon, whole.release.epsilon());
         assert!(trust[0].epsilon > card.claims.release.epsilon());
         assert_eq!(trust[1].epsilon, whole.linked.epsilon());
+    }
+
+    /// No two claims begin alike: each says whom it trusts.
+    #[test]
+    fn every_epsilon_is_told_with_whom_it_trusts() {
+        let epsilon = Epsilon::new(1.0).unwrap();
+        let request = Request { minimum_batch: 1600, ..Request::one_aggregator(2000, Prior::at(20), epsilon).unwrap() };
+        let card = Card::new(&request, &plan(&request).unwrap());
+        let words: Vec<String> = card.trust().unwrap().iter().map(Trust::claim_words).collect();
+        assert_eq!(words[0], "ε = 1 if at least one of the two aggregators is honest");
+        let release = display::claim(card.claims.whole_release());
+        assert_eq!(
+            words[1],
+            format!("ε = {release} at δ = 1e-8 if at least one aggregator and 1 600 owners are honest")
+        );
+        assert_eq!(words[2], "ε = 8 if nobody but the owner's own device is honest");
+        let plain = Request { linked_epsilon: None, ..request };
+        let unlimited = Card::new(&plain, &plan(&plain).unwrap()).trust().unwrap().remove(2);
+        assert_eq!(unlimited.claim_words(), "no guarantee if nobody but the owner's own device is honest");
     }
 
     #[test]

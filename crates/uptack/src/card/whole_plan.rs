@@ -1,8 +1,9 @@
 //! The best card whose queries together keep within a guarantee.
 
 use super::Card;
+use crate::display::nearest;
 use crate::error::{Error, Result};
-use crate::plan::{PROGRESS, Plan, Request, Trust, plan_with};
+use crate::plan::{PROGRESS, Plan, Request, Solved, Trust, Unknown, least_sd, plan_with, solve};
 use crate::privacy::{Delta, Epsilon, WorkLimit};
 use crate::progress::Progress;
 
@@ -12,6 +13,8 @@ const STEPS: u32 = 5;
 
 /// The parts of ε that are tried if there is no plan for all of it.
 const STRICTER: [f64; 4] = [0.99, 0.97, 0.94, 0.9];
+
+const NO_EPSILON: &str = "a query needs the ε of its release";
 
 /// The end of the progress of [`plan_whole`], for this many queries that can differ for one owner.
 pub fn whole_progress(queries: u64) -> u64 {
@@ -39,22 +42,131 @@ pub fn whole_progress(queries: u64) -> u64 {
 /// # Ok::<(), uptack::Error>(())
 /// ```
 pub fn plan_whole(request: &Request, queries: u64, draft: impl Fn(Card) -> Card, progress: &Progress) -> Result<Card> {
+    Ok(plan_queries(request, queries, draft, progress)?.card)
+}
+
+/// The plan of everything that a card asks.
+#[derive(Clone, Debug)]
+pub struct WholePlan {
+    /// The card, with the claims of everything that it asks together and the error of each count.
+    pub card: Card,
+    /// The plan of one of its queries. Its request has that query's share of ε, of δ and of the linked ε.
+    pub one: Solved,
+    /// How many queries can differ for one owner.
+    pub queries: u64,
+}
+
+impl WholePlan {
+    /// The ε of everything that is published, for whom the request trusts.
+    pub fn epsilon(&self) -> Option<f64> {
+        match self.one.plan.trust {
+            Trust::OneAggregator => self.card.claims.whole_one_aggregator(),
+            Trust::Owners => self.card.claims.whole_release(),
+        }
+    }
+
+    fn of(card: Card, request: Request, plan: Plan, queries: u64) -> Self {
+        Self { card, one: Solved { request, plan, unknown: Unknown::Error }, queries }
+    }
+}
+
+/// Plans like [`plan_whole`] a card whose error, ε or owners are left open. `error` is the largest standard deviation of each
+/// count, ε is that of everything together.
+///
+/// If owners are solved for and their coins are counted on, the number is enough, but perhaps not the smallest: it is
+/// found with equal shares of ε, which compose to less than the whole.
+pub fn solve_whole(
+    request: &Request,
+    (unknown, error): (Unknown, Option<f64>),
+    queries: u64,
+    draft: impl Fn(Card) -> Card,
+    progress: &Progress,
+) -> Result<WholePlan> {
+    match unknown {
+        Unknown::Error if error.is_none() => plan_queries(request, queries, draft, progress),
+        Unknown::Error if queries > 1 => {
+            let planned = plan_queries(request, queries, draft, progress)?;
+            check_error(&planned, error)?;
+            Ok(planned)
+        }
+        Unknown::Owners if queries > 1 && request.trust == Trust::Owners => {
+            let one = solve(&equal_share(request, queries)?, unknown, error, progress)?;
+            let planned = plan_queries(&request.with_owners(one.plan.owners as f64), queries, draft, progress)?;
+            Ok(WholePlan { one: Solved { unknown, ..planned.one }, ..planned })
+        }
+        _ => {
+            let one = solve(&equal_share(request, queries)?, unknown, error, progress)?;
+            let mut card = draft(Card::new(&one.request, &one.plan));
+            if let Some((_, delta)) = request.release.filter(|_| queries > 1) {
+                card.state_claims(delta, WorkLimit::default())?;
+            }
+            Ok(WholePlan { card, one, queries })
+        }
+    }
+}
+
+/// Refuses numbers that no query can be planned for; if only the share of ε is too small, in the words of the whole.
+fn check_share(share: &Request, whole: Epsilon, queries: u64) -> Result<()> {
+    let checked = share.check();
+    if queries < 2 || checked.as_ref().err().and_then(Error::field) != Some("epsilon") {
+        return checked;
+    }
+    let whole = whole.value();
+    Err(Error::request(format!(
+        "{queries} queries share ε = {whole}: the share of each is too small to carry information"
+    ))
+    .with_hint("ask for fewer queries, or allow a larger ε")
+    .about("epsilon"))
+}
+
+/// Refuses a card with several queries whose error is larger than was wanted.
+fn check_error(planned: &WholePlan, wanted: Option<f64>) -> Result<()> {
+    let (sd, queries) = (planned.one.plan.best.sd, planned.queries);
+    let Some(wanted) = wanted.filter(|wanted| sd > *wanted) else { return Ok(()) };
+    let sd = nearest(sd);
+    Err(Error::request(format!(
+        "an error of {wanted} cannot be attained: with {queries} queries that share ε it is {sd}"
+    ))
+    .with_hint("allow a larger error or a larger ε, or ask for fewer queries")
+    .about("error"))
+}
+
+/// Plans one of this many queries such that all of them keep within the request.
+fn plan_queries(
+    request: &Request,
+    queries: u64,
+    draft: impl Fn(Card) -> Card,
+    progress: &Progress,
+) -> Result<WholePlan> {
     let Some((epsilon, delta)) = request.release else {
-        return Err(Error::request("a query needs the ε of its release"));
+        return Err(Error::request(NO_EPSILON).about("epsilon"));
     };
     if request.trust == Trust::OneAggregator {
         let share = share_of_sum(request, epsilon, delta, queries)?;
-        let mut card = draft(Card::new(&share, &plan_with(&share, progress)?));
+        check_share(&share, epsilon, queries)?;
+        let plan = plan_with(&share, progress)?;
+        let mut card = draft(Card::new(&share, &plan));
         if queries > 1 {
             card.state_claims(delta, WorkLimit::default())?;
         }
-        return Ok(card);
+        return Ok(WholePlan::of(card, share, plan, queries));
     }
     if queries < 2 {
         // The plan's claims are the card's: one query composes with nothing.
-        return Ok(draft(Card::new(request, &nearest_plan(request, progress)?)));
+        let plan = nearest_plan(request, progress)?;
+        return Ok(WholePlan::of(draft(Card::new(request, &plan)), request.clone(), plan, queries));
     }
+    check_share(&equal_share(request, queries)?, epsilon, queries)?;
     WholePlanSearch { request, epsilon, delta, queries, draft, progress }.best()
+}
+
+/// The error of [`plan_whole`], without its claims. If the owners' coins are counted on and there are several queries, it is the
+/// error with equal shares of ε and δ, where that search begins.
+pub(super) fn least_whole_sd(request: &Request, queries: u64) -> Result<f64> {
+    if request.release.is_none() {
+        return Err(Error::request(NO_EPSILON).about("epsilon"));
+    }
+    least_sd(&equal_share(request, queries)?)
 }
 
 /// The search for the largest ε per query with which all queries together keep within the whole's ε.
@@ -68,13 +180,13 @@ struct WholePlanSearch<'a, D> {
 }
 
 impl<D: Fn(Card) -> Card> WholePlanSearch<'_, D> {
-    fn best(&self) -> Result<Card> {
+    fn best(&self) -> Result<WholePlan> {
         let (mut best, mut enough) = self.first()?;
         let mut too_much = self.epsilon.value();
         for _ in 0..STEPS {
             let middle = (enough * too_much).sqrt();
             match self.attempt(middle) {
-                Ok(Some(card)) => (best, enough) = (card, middle),
+                Ok(Some(planned)) => (best, enough) = (planned, middle),
                 // It is too much, or there is no plan at just this ε; the best so far remains.
                 Ok(None) | Err(_) => too_much = middle,
             }
@@ -84,37 +196,49 @@ impl<D: Fn(Card) -> Card> WholePlanSearch<'_, D> {
 
     /// A card whose queries have equal shares of the sum, and the ε of one of them. Numerical composition rounds up; if that
     /// exceeds the whole's ε, a little less than the share is enough.
-    fn first(&self) -> Result<(Card, f64)> {
+    fn first(&self) -> Result<(WholePlan, f64)> {
         let share = self.epsilon.value() / self.queries as f64;
         for single in [share, share * 0.9] {
-            if let Some(card) = self.attempt(single)? {
-                return Ok((card, single));
+            if let Some(planned) = self.attempt(single)? {
+                return Ok((planned, single));
             }
         }
         let (queries, epsilon) = (self.queries, self.epsilon.value());
         let message = format!("no mechanism was found for which {queries} queries keep within ε = {epsilon}");
-        Err(Error::request(message).with_hint("ask for fewer queries, or allow a larger ε"))
+        Err(Error::request(message).with_hint("ask for fewer queries, or allow a larger ε").about("epsilon"))
     }
 
     /// The card whose queries have this ε each; `None` if all of them together exceed the whole's.
-    fn attempt(&self, single: f64) -> Result<Option<Card>> {
-        let share = self.request_for_one(single)?;
+    fn attempt(&self, single: f64) -> Result<Option<WholePlan>> {
+        let share = request_for_one(self.request, single, self.delta, self.queries)?;
         let plan = nearest_plan(&share, &Progress::default())?;
         let mut card = (self.draft)(Card::new(&share, &plan));
         card.state_claims(self.delta, WorkLimit::default())?;
         self.progress.advance_by(PROGRESS);
         let within = card.claims.whole_release().is_some_and(|whole| whole <= self.epsilon.value());
-        Ok(within.then_some(card))
+        Ok(within.then(|| WholePlan::of(card, share, plan, self.queries)))
     }
+}
 
-    /// The request for one query of this ε.
-    fn request_for_one(&self, single: f64) -> Result<Request> {
-        let queries = self.queries as f64;
-        Ok(Request {
-            release: Some((Epsilon::new(single)?, Delta::new(self.delta.value() / queries)?)),
-            linked_epsilon: self.request.linked_epsilon.map(|linked| linked / queries),
-            ..self.request.clone()
-        })
+/// The request for one of this many queries, of this ε.
+fn request_for_one(request: &Request, single: f64, delta: Delta, queries: u64) -> Result<Request> {
+    Ok(Request {
+        release: Some((Epsilon::new(single)?, Delta::new(delta.value() / queries as f64)?)),
+        linked_epsilon: request.linked_epsilon.map(|linked| linked / queries as f64),
+        ..request.clone()
+    })
+}
+
+/// The request for one of this many queries that all get the same share of what the whole may reveal.
+fn equal_share(request: &Request, queries: u64) -> Result<Request> {
+    match request.release {
+        Some((epsilon, delta)) if request.trust == Trust::OneAggregator => {
+            share_of_sum(request, epsilon, delta, queries)
+        }
+        Some((epsilon, delta)) if queries > 1 => {
+            request_for_one(request, epsilon.value() / queries as f64, delta, queries)
+        }
+        _ => Ok(request.clone()),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::cell::OnceCell;
 
-use super::combined::{Estimator, away_from_ends};
+use super::combined::Estimator;
 use super::hypothesis::{TestResult, Zone};
 use super::observation::Observation;
 use crate::error::{Error, Result};
@@ -15,6 +15,9 @@ pub struct Confidence(f64);
 impl Confidence {
     /// Beyond this the tails are smaller than what arithmetic in doubles can promise.
     pub const SMALLEST_MISS: f64 = 1e-12;
+
+    /// The level of intervals where nobody asks for another one: in every command, on every page, in every chart.
+    pub const USUAL: f64 = 0.95;
 
     /// The confidence `level`, such as 0.95.
     pub fn new(level: f64) -> Result<Self> {
@@ -120,8 +123,7 @@ impl Estimator {
     }
 
     fn score_accepts(&self, observation: &Observation, confidence: Confidence, yes: u64) -> bool {
-        let at = away_from_ends(observation.owners(), yes as f64);
-        self.score(observation, &self.excess(observation), at).abs() <= confidence.z()
+        self.score(observation, &self.excess(observation), yes as f64).abs() <= confidence.z()
     }
 
     /// The first and the last number that a test accepts, if it accepts any.
@@ -136,11 +138,10 @@ impl Estimator {
 
     /// The range of numbers around the estimate whose standardized residual is within the normal quantile.
     fn score_interval(&self, observation: &Observation, confidence: Confidence, estimate: f64) -> (f64, f64) {
-        let owners = observation.owners();
         let z = confidence.z();
         let excess = self.excess(observation);
-        let score = |yes: f64| self.score(observation, &excess, away_from_ends(owners, yes));
-        let n = owners as f64;
+        let score = |yes: f64| self.score(observation, &excess, yes);
+        let n = observation.owners() as f64;
         let low = if score(0.0) <= z { 0.0 } else { crossing(0.0, estimate, |yes| score(yes) > z) };
         let high = if score(n) >= -z { n } else { crossing(n, estimate, |yes| score(yes) < -z) };
         (low, high.max(low))

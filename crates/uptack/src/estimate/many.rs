@@ -1,6 +1,7 @@
 //! The answers to many queries at once.
 
-use super::interval::Confidence;
+use super::interval::{Confidence, IntervalKind};
+use crate::certified::root::{MOST_HALVINGS, Middle, bisect};
 use crate::error::{Error, Result};
 
 /// How the confidence of a whole family of intervals is shared among them.
@@ -14,7 +15,7 @@ pub enum Sharing {
 
 /// The confidence that each of `queries` intervals needs, so that all of them hold at once with confidence `all`.
 ///
-/// Use a kind that is made from exact tails, as all but `Score` are: the score interval's far tails are wrong.
+/// Use the kind that [`simultaneous_kind`] names.
 ///
 /// ```
 /// use uptack::estimate::{Confidence, many::{Sharing, simultaneous}};
@@ -32,6 +33,15 @@ pub fn simultaneous(all: Confidence, queries: usize, sharing: Sharing) -> Result
         Sharing::Bonferroni => all.miss() / count,
         Sharing::Sidak => -((-all.miss()).ln_1p() / count).exp_m1(),
     })
+}
+
+/// The kind that intervals must have for all of them to hold at once with the confidence that was shared: `Exact` in place of `Auto`,
+/// which may miss a tenth more often than it says. Any other kind is what was asked for; beware of the far tails of `Score`.
+pub fn simultaneous_kind(asked: IntervalKind) -> IntervalKind {
+    match asked {
+        IntervalKind::Auto => IntervalKind::Exact,
+        IntervalKind::Exact | IntervalKind::MidP | IntervalKind::Score => asked,
+    }
 }
 
 /// One query's estimate made consistent with the others'.
@@ -64,6 +74,32 @@ pub fn consistent(estimates: &[(f64, f64)], owners: u64) -> Result<Vec<Consisten
     }
     let projection = Projection { price: price(estimates, owners as f64), total_variance };
     Ok(estimates.iter().map(|&(estimate, sd)| projection.of(estimate, sd)).collect())
+}
+
+/// Makes estimates consistent if every owner is a yes-owner of at most `most_yes` queries: each between 0 and `owners`, and summing to
+/// at most `most_yes`·`owners`.
+///
+/// As in [`consistent`], the result is the nearest such vector, each difference measured in its own variance. Nothing but an excess
+/// of the sum is shared out: owners may be yes-owners of no query.
+///
+/// ```
+/// use uptack::estimate::many::consistent_at_most;
+/// assert_eq!(consistent_at_most(&[(50.0, 2.0), (30.0, 2.0), (-4.0, 4.0)], 100, 1)?, [50.0, 30.0, 0.0]);
+/// assert_eq!(consistent_at_most(&[(50.0, 2.0), (40.0, 2.0), (-4.0, 4.0)], 80, 1)?, [45.0, 35.0, 0.0]);
+/// # Ok::<(), uptack::Error>(())
+/// ```
+pub fn consistent_at_most(estimates: &[(f64, f64)], owners: u64, most_yes: u64) -> Result<Vec<f64>> {
+    check_estimates(estimates)?;
+    let (each, most) = (owners as f64, most_yes as f64 * owners as f64);
+    let at = |price: f64| estimates.iter().map(move |&(estimate, sd)| (estimate - price * sd * sd).clamp(0.0, each));
+    let exceeds = |price: f64| at(price).sum::<f64>() > most;
+    if !exceeds(0.0) {
+        return Ok(at(0.0).collect());
+    }
+    // At this price nothing uncertain is left.
+    let highest = by_falling_price(estimates).first().map_or(0.0, |(estimate, variance)| estimate / variance);
+    let (_, price) = bisect((0.0, highest), Middle::Arithmetic, MOST_HALVINGS, |_, _| false, exceeds);
+    Ok(at(price).collect())
 }
 
 /// The projection onto consistent estimates.
@@ -148,6 +184,12 @@ mod tests {
     }
 
     #[test]
+    fn intervals_that_hold_at_once_are_exact() {
+        assert_eq!(simultaneous_kind(IntervalKind::Auto), IntervalKind::Exact);
+        assert_eq!(simultaneous_kind(IntervalKind::MidP), IntervalKind::MidP);
+    }
+
+    #[test]
     fn bad_estimates_are_refused() {
         assert!(consistent(&[], 10).is_err());
         assert!(consistent(&[(f64::NAN, 1.0)], 10).is_err());
@@ -157,6 +199,22 @@ mod tests {
     }
 
     proptest! {
+        /// Where the sum is reached and nobody exceeds the owners, both projections are one.
+        #[test]
+        fn at_most_is_exactly_where_the_sum_is_too_large(estimates in prop::collection::vec((-50.0f64..200.0, 0.1f64..30.0), 1..40), owners in 200u64..5000, most_yes in 1u64..3) {
+            let adjusted = consistent_at_most(&estimates, owners, most_yes).unwrap();
+            let most = (owners * most_yes) as f64;
+            prop_assert!(adjusted.iter().all(|estimate| (0.0..=owners as f64).contains(estimate)));
+            prop_assert!(adjusted.iter().sum::<f64>() <= most * (1.0 + 1e-12));
+            let clipped: Vec<f64> = estimates.iter().map(|(estimate, _)| estimate.max(0.0)).collect();
+            if clipped.iter().sum::<f64>() <= most {
+                prop_assert_eq!(adjusted, clipped);
+            } else if most_yes == 1 {
+                let exactly = consistent(&estimates, owners).unwrap();
+                prop_assert!(adjusted.iter().zip(exactly).all(|(one, other)| (one - other.estimate).abs() < 1e-6));
+            }
+        }
+
         #[test]
         fn sums_and_stays_non_negative(estimates in prop::collection::vec((-50.0f64..200.0, 0.1f64..30.0), 1..40), owners in 1u64..5000) {
             let adjusted = consistent(&estimates, owners).unwrap();

@@ -5,6 +5,7 @@
 
 mod acceptance;
 mod combined;
+mod expected;
 mod hypothesis;
 mod interval;
 mod least_squares;

@@ -27,6 +27,7 @@ pub use noisy::Noisy;
 pub use noisy_sampling::NoisySampling;
 pub use normal_form::NormalForm;
 pub use paired::Paired;
+pub use parse::nearest_name;
 pub use randomized_response::RandomizedResponse;
 pub use sampling::Sampling;
 pub use spread::Spread;
@@ -196,7 +197,7 @@ impl Mechanism {
     /// The mechanism of one of [`NAMES`](Self::NAMES), from what stands in its brackets.
     fn named(name: &str, arguments: &str) -> Result<Self> {
         match name {
-            RandomizedResponse::NAME => parse::family(arguments).map(Self::RandomizedResponse),
+            RandomizedResponse::NAME => parse::randomized_response(arguments).map(Self::RandomizedResponse),
             Sampling::NAME => parse::family(arguments).map(Self::Sampling),
             NoisySampling::NAME => parse::family(arguments).map(Self::NoisySampling),
             DeniableSampling::NAME => parse::family(arguments).map(Self::DeniableSampling),

@@ -1,10 +1,10 @@
 //! Reads `name(key=value, …)`.
 
 use crate::error::{Error, Result};
-use crate::fraction::Fraction;
+use crate::fraction::{Fraction, rational};
 use crate::output::shortened;
 
-use super::{Family, Spread};
+use super::{Family, RandomizedResponse, Spread};
 
 /// Splits `name(arguments)`.
 pub(super) fn call(text: &str) -> Result<(&str, &str)> {
@@ -29,6 +29,19 @@ pub(super) fn family<F: Family>(arguments: &str) -> Result<F> {
     let texts = by_key(arguments, F::KEYS)?;
     let values = texts.into_iter().zip(F::KEYS).map(|(text, key)| fraction(text, key));
     F::from_values(values.collect::<Result<_>>()?)
+}
+
+/// `randomized-response`, which takes an ε in place of its t.
+pub(super) fn randomized_response(arguments: &str) -> Result<RandomizedResponse> {
+    let given = || arguments.split(',').map(str::trim).filter(|argument| !argument.is_empty());
+    let epsilon = given().find_map(|argument| argument.strip_prefix("epsilon")?.trim_start().strip_prefix('='));
+    let Some(text) = epsilon.map(str::trim) else { return family(arguments) };
+    if given().count() > 1 {
+        return Err(Error::syntax("t and epsilon are both given").with_hint("give one of them: t follows from epsilon"));
+    }
+    let malformed =
+        || Error::syntax(format!("epsilon: `{}` is not a number", shortened(text))).with_hint("write epsilon=1");
+    RandomizedResponse::for_epsilon(&rational(text).ok_or_else(malformed)?)
 }
 
 /// `spread`, whose first parameter is a count.
@@ -77,12 +90,24 @@ fn position_of(key: &str, keys: &[&str]) -> Result<usize> {
 
 /// The error for an unknown name, with the nearest name that is known.
 pub(super) fn unknown(what: &str, name: &str, known: &[&str]) -> Error {
-    let nearest = known.iter().min_by_key(|candidate| distance(name, candidate));
-    let near = nearest.filter(|candidate| distance(name, candidate) * 2 < candidate.len());
-    Error::syntax(format!("unknown {what} `{}`", shortened(name))).with_hint(match near {
+    Error::syntax(format!("unknown {what} `{}`", shortened(name))).with_hint(match nearest_name(name, known) {
         Some(candidate) => format!("did you mean `{candidate}`?"),
         None => format!("known names: {}", known.join(", ")),
     })
+}
+
+/// The known name that was probably meant by an unknown one: a few letters differ, or only upper and lower case.
+///
+/// ```
+/// use uptack::mechanism::nearest_name;
+/// assert_eq!(nearest_name("station", &["Station", "speed"]), Some("Station"));
+/// assert_eq!(nearest_name("station", &["lane", "speed"]), None);
+/// ```
+pub fn nearest_name<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
+    let name = name.to_lowercase();
+    let distance_to = |candidate: &str| distance(&name, &candidate.to_lowercase());
+    let nearest = known.iter().copied().min_by_key(|candidate| distance_to(candidate))?;
+    (distance_to(nearest) * 2 < nearest.len()).then_some(nearest)
 }
 
 /// The number of letters to change, insert or drop to turn one word into the other (Levenshtein).

@@ -6,3 +6,4 @@ pub(crate) mod draws;
 pub(crate) mod lattice_sum;
 pub(crate) mod noisy;
 pub(crate) mod normal;
+pub(crate) mod whole_mean;

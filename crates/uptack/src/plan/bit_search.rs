@@ -9,7 +9,7 @@ use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
 use super::family::{PlanFamily, ThreeClassLaw};
-use super::request::{Prior, Request};
+use super::request::{Prior, Request, YesPoint};
 use crate::channel::SummedBit;
 
 /// A bit that owners of one truth mostly write and owners of the other truth mostly do not.
@@ -154,7 +154,7 @@ impl Region {
 pub(super) struct Goal {
     owners: f64,
     yes: Prior,
-    points: Vec<f64>,
+    points: Vec<YesPoint>,
     /// e^ε − 1.
     growth: f64,
 }
@@ -211,8 +211,7 @@ impl Goal {
 
     /// The rates at which a thousandth of an owner is expected to err; smaller ones hardly matter.
     pub(super) fn traces(&self, of_no: bool) -> [f64; 2] {
-        let yes = self.points.iter().copied().fold(0.0, f64::max);
-        let no = self.owners - self.points.iter().copied().fold(f64::INFINITY, f64::min);
+        let (yes, no) = (self.yes.high as f64, self.owners - self.yes.low as f64);
         let (often, rarely) = if of_no { (no, yes) } else { (yes, no) };
         [often, rarely].map(|holders| 1e-3 / (1.0 + holders))
     }
@@ -223,7 +222,7 @@ impl Goal {
             let (often, rarely) = if of_no { (self.owners - yes, yes) } else { (yes, self.owners - yes) };
             variance(often, rarely).sqrt()
         };
-        self.yes.summarize(self.points.iter().map(|&yes| at(yes)))
+        self.yes.summarize(self.points.iter().map(|point| (point.weight, at(point.yes))))
     }
 }
 

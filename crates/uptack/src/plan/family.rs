@@ -180,9 +180,9 @@ impl ThreeClassLaw {
 
     /// The variance of the combined estimator with `yes` yes-owners among `owners`.
     pub(super) fn variance(&self, owners: f64, yes: f64) -> f64 {
+        // As the estimator: at the very ends a one-sided class has no variance, and the limit counts.
         let edge = 1e-18 * owners.min(1.0);
-        let yes = yes.clamp(edge, owners - edge);
-        self.combined_variance(yes, owners - yes)
+        self.combined_variance(yes.clamp(edge, owners), (owners - yes).clamp(edge, owners))
     }
 
     /// 1 / dᵀS⁻¹d over the classes that occur, except the likeliest.
@@ -217,7 +217,8 @@ impl Request {
     /// The error of a law, as the prior weighs it.
     pub(super) fn sd(&self, law: &ThreeClassLaw) -> f64 {
         let owners = self.owners as f64;
-        self.yes.summarize(self.yes.points().into_iter().map(|yes| law.variance(owners, yes).sqrt()))
+        let points = self.yes.points().into_iter();
+        self.yes.summarize(points.map(|point| (point.weight, law.variance(owners, point.yes).sqrt())))
     }
 
     /// The objective of the search; infinite if the law carries no information.

@@ -33,6 +33,8 @@ mod solve;
 mod tuned;
 mod words;
 
+pub(crate) use root::smallest;
+
 pub use request::{Form, Noise, Objective, Over, Prior, Request, Trust, USUAL_DELTA, USUAL_LINKED_EPSILON};
 pub use solve::{
     Infeasible, Solved, Tradeoff, Unknown, explain, solve, solve_epsilon, solve_epsilon_with, solve_owners,
@@ -110,7 +112,7 @@ pub struct PlannedMechanism {
     pub channel: Channel,
     /// The predicted standard deviation, as the prior weighs it.
     pub sd: f64,
-    /// Half the width of a 95 % interval: 1.96 standard deviations.
+    /// Half the width of the 95 % interval that is to be expected ([`Prior::predicted_half_width`]).
     pub interval95_halfwidth: f64,
     /// Its guarantees, for the claim's owners.
     pub views: Views,

@@ -13,9 +13,9 @@ use super::solve::nothing_keeps;
 use super::{EQUAL, PlannedMechanism, SelectionRule, tuned};
 use crate::channel::Channel;
 use crate::error::{Error, Result};
+use crate::estimate::Confidence;
 use crate::fraction::Fraction;
 use crate::mechanism::Mechanism;
-use crate::numeric::normal;
 use crate::privacy::{self, Guarantee, Target, Views, WorkLimit};
 use crate::progress::Progress;
 
@@ -101,11 +101,20 @@ impl<'a> Planner<'a> {
             (Noise::Aggregators, Trust::Owners) => self.with_noise_and_owners(),
             (Noise::Any, Trust::Owners) => {
                 let mut all = self.with_noise_and_owners();
-                all.kept.extend(self.without_noise(progress).kept);
+                all.kept.extend(self.plain_alternatives(progress)?.kept);
                 all
             }
         };
         self.ranked(candidates)
+    }
+
+    /// The mechanisms without noise that compete with those with noise, whose limit on the linked ε may not be theirs.
+    fn plain_alternatives(&self, progress: &Progress) -> Result<FeasibleMechanisms> {
+        if !self.request.linked_epsilon_for_noise_only {
+            return Ok(self.without_noise(progress));
+        }
+        let request = Request { linked_epsilon: None, linked_epsilon_for_noise_only: false, ..self.request.clone() };
+        Ok(Planner::new(&request)?.without_noise(progress))
     }
 
     /// The best certified mechanism of every family without noise.
@@ -241,7 +250,7 @@ impl<'a> Planner<'a> {
             Some(release) => Views::with_release(&channel, limit, release),
             None => Views::of(&channel, self.limits.owners(), self.request.target()?, limit),
         }?;
-        let interval95_halfwidth = normal::upper_quantile(0.025) * sd;
+        let interval95_halfwidth = self.request.predicted_half_width(&channel, Confidence::new(0.95)?)?;
         Ok(PlannedMechanism { mechanism, channel, sd, interval95_halfwidth, views })
     }
 

@@ -2,8 +2,9 @@
 
 use crate::channel::Channel;
 use crate::error::{Error, Result};
-use crate::estimate::Estimator;
+use crate::estimate::{Confidence, Estimator, IntervalKind};
 use crate::fraction::Fraction;
+use crate::numeric::whole_mean;
 use crate::privacy::{self, Delta, Epsilon, Guarantee, Target};
 
 /// The expected crowd, the objective, and the constraints.
@@ -19,6 +20,9 @@ pub struct Request {
     pub answer_epsilon: Option<f64>,
     /// The largest local ε of all answers of an owner.
     pub linked_epsilon: Option<f64>,
+    /// Whether that limit holds only for mechanisms with noise, as the usual one does: without noise, the bound on the release
+    /// demands a local channel by itself.
+    pub linked_epsilon_for_noise_only: bool,
     /// The largest share of owners who take part.
     pub participation: Option<f64>,
     /// The share of owners who are counted on to follow the mechanism.
@@ -73,7 +77,7 @@ pub struct Prior {
 pub enum Over {
     /// The largest.
     Worst,
-    /// The mean.
+    /// The mean over all whole numbers of the range.
     Mean,
 }
 
@@ -121,25 +125,60 @@ impl Prior {
 
     /// The standard deviation of an estimate from `owners` owners, as this prior weighs it.
     pub fn predicted_sd(&self, estimator: &Estimator, owners: u64) -> Result<f64> {
-        let sds = self.points().into_iter().map(|yes| estimator.sd(owners, yes)).collect::<Result<Vec<_>>>()?;
-        Ok(self.summarize(sds.into_iter()))
+        let points = self.points();
+        let sds = points.iter().map(|point| estimator.sd(owners, point.yes)).collect::<Result<Vec<_>>>()?;
+        Ok(self.summarize(points.iter().zip(sds).map(|(point, sd)| (point.weight, sd))))
     }
 
-    /// The numbers of yes-owners at which the error is computed: the variance is smooth and nearly quadratic in them.
-    pub(super) fn points(&self) -> Vec<f64> {
-        if self.low == self.high {
-            return vec![self.low as f64];
-        }
-        let (low, width) = (self.low as f64, (self.high - self.low) as f64);
-        (0..=16).map(|step| low + width * f64::from(step) / 16.0).collect()
-    }
-
-    pub(super) fn summarize(&self, sds: impl Iterator<Item = f64>) -> f64 {
-        let sds: Vec<f64> = sds.collect();
+    /// Half the width of the interval that is to be expected, as this prior weighs it: where the standard deviation is largest, or
+    /// the mean over the range. A question whose range is one number has [`Estimator::half_width`] there.
+    pub fn predicted_half_width(&self, estimator: &Estimator, owners: u64, confidence: Confidence) -> Result<f64> {
+        let half_width = |yes: f64| estimator.half_width(owners, yes, confidence, IntervalKind::Auto);
+        let points = self.points();
         match self.over {
-            Over::Worst => sds.iter().copied().fold(0.0, f64::max),
-            Over::Mean => sds.iter().sum::<f64>() / sds.len() as f64,
+            Over::Worst => {
+                let sds = points.iter().map(|point| estimator.sd(owners, point.yes)).collect::<Result<Vec<_>>>()?;
+                let worst = points.iter().zip(sds).max_by(|(_, one), (_, other)| one.total_cmp(other));
+                half_width(worst.map_or(self.low as f64, |(point, _)| point.yes))
+            }
+            Over::Mean => points.iter().map(|point| Ok(point.weight * half_width(point.yes)?)).sum(),
         }
+    }
+
+    /// The numbers of yes-owners at which the error is computed, with their weights in its mean.
+    pub(super) fn points(&self) -> Vec<YesPoint> {
+        match self.over {
+            Over::Mean => whole_mean::points(self.low, self.high).into_iter().map(YesPoint::from).collect(),
+            Over::Worst if self.low == self.high => vec![YesPoint { yes: self.low as f64, weight: 1.0 }],
+            // The variance is smooth and nearly quadratic: between two of these points it rises by less than half a per cent.
+            Over::Worst => {
+                let (low, width) = (self.low as f64, (self.high - self.low) as f64);
+                (0..=16)
+                    .map(|step| YesPoint { yes: low + width * f64::from(step) / 16.0, weight: 1.0 / 17.0 })
+                    .collect()
+            }
+        }
+    }
+
+    /// The largest or the mean of errors with their weights.
+    pub(super) fn summarize(&self, weighted: impl Iterator<Item = (f64, f64)>) -> f64 {
+        match self.over {
+            Over::Worst => weighted.map(|(_, error)| error).fold(0.0, f64::max),
+            Over::Mean => weighted.map(|(weight, error)| weight * error).sum(),
+        }
+    }
+}
+
+/// A number of yes-owners and its weight in a mean. It need not be whole.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct YesPoint {
+    pub(super) yes: f64,
+    pub(super) weight: f64,
+}
+
+impl From<(f64, f64)> for YesPoint {
+    fn from((yes, weight): (f64, f64)) -> Self {
+        Self { yes, weight }
     }
 }
 
@@ -152,6 +191,7 @@ impl Request {
             release: None,
             answer_epsilon: None,
             linked_epsilon: None,
+            linked_epsilon_for_noise_only: false,
             participation: None,
             honest: Fraction::one(),
             minimum_batch: owners,
@@ -205,34 +245,46 @@ impl Request {
         Self { owners: whole, minimum_batch, ..self.clone() }
     }
 
-    pub(super) fn check(&self) -> Result<()> {
+    /// Refuses numbers that do not fit together or are out of range; the error names the [field](Error::field). Every plan
+    /// begins with this.
+    ///
+    /// ```
+    /// use uptack::plan::{Prior, Request};
+    /// let refused = Request::new(500, Prior::at(501)).check().unwrap_err();
+    /// assert_eq!(refused.field(), Some("yes"));
+    /// ```
+    pub fn check(&self) -> Result<()> {
         self.check_crowd()?;
         self.check_ranges()?;
         self.check_bounded()?;
         self.check_noise()?;
-        self.claim_owners().map(|_| ())
+        let field = if self.minimum_batch == 0 { "minimum_batch" } else { "honest" };
+        self.claim_owners().map(|_| ()).map_err(|error| error.about(field))
     }
 
     /// Checks that the numbers of owners, of yes-owners and of the smallest batch are possible together.
     fn check_crowd(&self) -> Result<()> {
         let Self { owners, yes, minimum_batch, .. } = self;
         if *owners == 0 || *owners > privacy::MOST_OWNERS {
-            return refuse(format!("{owners} owners cannot be planned for"), "give a number from 1 to 1e9");
+            return refuse("owners", format!("{owners} owners cannot be planned for"), "give a number from 1 to 1e9");
         }
         if yes.high > *owners {
             return refuse(
+                "yes",
                 format!("expected yes ({}) exceeds the owners ({owners})", yes.high),
                 "give the number of owners whose answer is yes, or a range of it",
             );
         }
         if yes.low > yes.high {
             return refuse(
+                "yes",
                 format!("the range of expected yes is empty: {} to {}", yes.low, yes.high),
                 "give the smaller number first",
             );
         }
         if minimum_batch > owners {
             return refuse(
+                "minimum_batch",
                 format!("a minimum batch of {minimum_batch} is more than the {owners} owners"),
                 "it is the smallest batch that may be released",
             );
@@ -242,9 +294,12 @@ impl Request {
 
     /// Checks that every bound is in its range.
     fn check_ranges(&self) -> Result<()> {
-        for (name, bound) in [("answer", self.answer_epsilon), ("linked", self.linked_epsilon)] {
+        for (field, name, bound) in
+            [("answer_epsilon", "answer", self.answer_epsilon), ("linked_epsilon", "linked", self.linked_epsilon)]
+        {
             if bound.is_some_and(|epsilon| !(epsilon.is_finite() && epsilon > 0.0)) {
                 return refuse(
+                    field,
                     format!("the {name} epsilon must be a positive number"),
                     "without it, leave the option out",
                 );
@@ -252,12 +307,13 @@ impl Request {
         }
         if self.release_epsilon().is_some_and(|epsilon| epsilon < LEAST_EPSILON) {
             return refuse(
+                "epsilon",
                 format!("the epsilon must be at least {LEAST_EPSILON}: with less, the counts carry no information"),
                 "give a larger epsilon",
             );
         }
         if self.participation.is_some_and(|share| !(share > 0.0 && share <= 1.0)) {
-            return refuse("the participation must be above 0 and at most 1", "write 0.5 or 50%");
+            return refuse("participation", "the participation must be above 0 and at most 1", "write 0.5 or 50%");
         }
         Ok(())
     }
@@ -269,11 +325,13 @@ impl Request {
         }
         if self.answer_epsilon.is_none() {
             return refuse(
+                "epsilon",
                 "nothing bounds what may be revealed, so telling the plain truth would be best",
                 "bound the release with an epsilon and a delta, each answer, or the linked epsilon",
             );
         }
         refuse(
+            "epsilon",
             "nothing bounds what the tallies of several answers reveal: their noise cancels",
             "bound the release with an epsilon, or the linked epsilon",
         )
@@ -288,6 +346,7 @@ impl Request {
         match (self.noise, self.trust) {
             (Noise::None, Trust::Owners) => Ok(()),
             (Noise::None, Trust::OneAggregator) => refuse(
+                "trust",
                 "an honest aggregator that adds no noise hides nobody: it publishes what the owners wrote",
                 "let the aggregators add noise, or count on the owners",
             ),
@@ -298,16 +357,22 @@ impl Request {
     /// Checks that noise can be planned for this request.
     fn check_added_noise(&self) -> Result<()> {
         if self.release.is_none() {
-            return refuse("noise is planned for the epsilon of the release, which is missing", "give an epsilon");
+            return refuse(
+                "epsilon",
+                "noise is planned for the epsilon of the release, which is missing",
+                "give an epsilon",
+            );
         }
         if self.objective != Objective::Sd {
             return refuse(
+                "trust",
                 "the paper's objective looks at the owners' answers alone, and noise changes nothing of it",
                 "minimize the error, or plan without noise",
             );
         }
         if self.form == Form::Several && self.noise == Noise::Aggregators {
             return refuse(
+                "trust",
                 "noise is added to the number of answers 1, and several answers have no such number",
                 "plan one answer, or without noise",
             );
@@ -331,6 +396,11 @@ impl Request {
         self.yes.predicted_sd(&Estimator::new(channel)?, self.owners)
     }
 
+    /// Half the width of the interval that a channel is expected to give, as the prior weighs it.
+    pub(super) fn predicted_half_width(&self, channel: &Channel, confidence: Confidence) -> Result<f64> {
+        self.yes.predicted_half_width(&Estimator::new(channel)?, self.owners, confidence)
+    }
+
     /// The largest share of owners of either truth who may take part.
     pub(super) fn most_participation(&self) -> f64 {
         self.participation.unwrap_or(1.0)
@@ -342,6 +412,6 @@ impl Request {
     }
 }
 
-fn refuse(message: impl Into<String>, hint: &str) -> Result<()> {
-    Err(Error::request(message).with_hint(hint))
+fn refuse(field: &'static str, message: impl Into<String>, hint: &str) -> Result<()> {
+    Err(Error::request(message).with_hint(hint).about(field))
 }

@@ -138,7 +138,7 @@ impl Secants {
 ///
 /// From `start` in growing steps until it is bracketed, then where a power law through both ends would cross: most errors
 /// nearly are one.
-pub(super) fn smallest(
+pub(crate) fn smallest(
     (least, most): (f64, f64),
     start: f64,
     accuracy: f64,

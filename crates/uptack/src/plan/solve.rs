@@ -316,7 +316,8 @@ pub(super) fn nothing_keeps(request: &Request) -> Error {
 pub fn unattainable(request: &Request, error: f64) -> Error {
     match explain(request, error) {
         Ok(infeasible) => Error::request(format!("an error of {error} cannot be attained{}", infeasible.describe()))
-            .with_hint("allow a larger error, or give one of the constraints more room"),
+            .with_hint("allow a larger error, or give one of the constraints more room")
+            .about("error"),
         Err(cause) => cause,
     }
 }
@@ -355,7 +356,8 @@ pub fn tradeoff(request: &Request) -> Result<Vec<Tradeoff>> {
 }
 
 fn at(request: &Request, linked: Option<f64>) -> Option<Tradeoff> {
-    let sd = least_sd(&Request { linked_epsilon: linked, ..request.clone() }).ok()?;
+    let bounded = Request { linked_epsilon: linked, linked_epsilon_for_noise_only: false, ..request.clone() };
+    let sd = least_sd(&bounded).ok()?;
     Some(Tradeoff { linked, sd })
 }
 

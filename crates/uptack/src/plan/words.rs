@@ -7,6 +7,7 @@ use super::solve::{Solved, Unknown};
 use super::{EQUAL, PlannedMechanism, SelectionRule};
 use crate::display::{self, Rounding, grouped};
 use crate::fraction::Fraction;
+use crate::privacy::Target;
 
 impl Solved {
     /// The value that was solved for, or how much better any other mechanism could be.
@@ -70,9 +71,24 @@ impl Solved {
         let noise = if plan.best.channel.noise().is_some() { " and one honest aggregator" } else { "" };
         let degraded: Vec<String> = plan.robustness.iter().map(robust).collect();
         [
-            format!("Certified for {owners} honest owners{noise}; batches below {batch} are not released."),
+            format!(
+                "What is published reveals at most {}, certified for {owners} honest owners{noise}; batches below {batch} are \
+                 not released.",
+                self.release_words()
+            ),
             format!("With fewer honest owners than that, ε of the release is {}.", degraded.join(", ")),
         ]
+    }
+
+    /// The guarantee of the published counts.
+    fn release_words(&self) -> String {
+        let claim = &self.plan.best.views.release;
+        let epsilon = claim.value().map(|epsilon| format!("ε = {}", display::claim(epsilon.upper())));
+        match (epsilon, claim.target()) {
+            (Some(epsilon), Target::Delta(delta)) => format!("{epsilon} at δ = {}", display::claim(delta.value())),
+            (Some(epsilon), Target::Epsilon(_)) => epsilon,
+            (None, _) => "everything: there is no guarantee".to_owned(),
+        }
     }
 
     /// The rule by which the plan was chosen among the best of each family.

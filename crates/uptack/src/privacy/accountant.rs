@@ -5,7 +5,7 @@ use std::sync::Arc;
 use num_rational::BigRational;
 use num_traits::ToPrimitive;
 
-use super::certify::CrowdSearch;
+use super::certify::{CrowdSearch, SearchPrecision};
 use super::claim::{CrowdValue, Delta, Epsilon, Guarantee, Target, View};
 use super::divergence::many_classes::PairLaw;
 use super::likelihood::{Crowd, PerDirection};
@@ -76,12 +76,21 @@ pub struct Accountant {
     owners: u64,
     view: View,
     limit: WorkLimit,
+    precision: SearchPrecision,
     progress: Option<Arc<Progress>>,
 }
 
 impl Accountant {
     fn new(reduced: ReducedView, owners: u64, view: View) -> Self {
-        Self { reduced, without_noise: None, owners, view, limit: WorkLimit::default(), progress: None }
+        Self {
+            reduced,
+            without_noise: None,
+            owners,
+            view,
+            limit: WorkLimit::default(),
+            precision: SearchPrecision::Fine,
+            progress: None,
+        }
     }
 
     /// Whether another accountant's view has the same classes, as it does for answers of equal law.
@@ -100,6 +109,13 @@ impl Accountant {
     pub fn with_limit(mut self, limit: WorkLimit) -> Self {
         self.limit = limit;
         self
+    }
+
+    /// The certified δ at one ε from above, for a price: one of several certificates that share the work allowed and need not be
+    /// as close. `work` counts the steps of all of them.
+    pub(super) fn delta_for_price(&self, epsilon: f64, work: &Arc<Progress>) -> f64 {
+        let (limit, progress) = (self.limit.after(work.done()), Some(Arc::clone(work)));
+        Self { limit, progress, precision: SearchPrecision::Rough, ..self.clone() }.delta_upper(epsilon)
     }
 
     /// The same, reporting the steps taken to `progress`.
@@ -124,6 +140,17 @@ impl Accountant {
         self.search().floor().upper()
     }
 
+    /// The ε at which δ has reached its floor, rounded up.
+    pub(super) fn largest_epsilon(&self) -> f64 {
+        self.search().largest_epsilon()
+    }
+
+    /// The ε that needs no δ, whatever the crowd, rounded up: that of the noise of an honest aggregator, or the linked one. `None`
+    /// where one truth alone reaches an outcome.
+    pub(super) fn pure_epsilon(&self) -> Option<f64> {
+        (self.floor() == 0.0).then(|| self.largest_epsilon())
+    }
+
     /// Whichever of ε and δ the target leaves open.
     pub fn guarantee(&self, target: Target) -> Guarantee {
         match target {
@@ -134,7 +161,8 @@ impl Accountant {
 
     /// The certified δ at `epsilon`, over every crowd and both directions.
     pub fn delta(&self, epsilon: Epsilon) -> Guarantee {
-        self.wrap(Target::Epsilon(epsilon), Some(self.certified_delta(epsilon.value())))
+        let accountant = Self { precision: SearchPrecision::AsEpsilon, ..self.clone() };
+        self.wrap(Target::Epsilon(epsilon), Some(accountant.certified_delta(epsilon.value())))
     }
 
     /// The certified ε at `delta`, over every crowd and both directions.
@@ -214,7 +242,7 @@ impl Accountant {
     }
 
     fn search_in<'a>(&self, view: &'a ReducedView) -> CrowdSearch<'a> {
-        CrowdSearch::new(view, self.owners, self.limit).watched(self.progress.clone())
+        CrowdSearch::new(view, self.owners, self.limit).with_precision(self.precision).watched(self.progress.clone())
     }
 
     /// δ over all crowds. Noise gives nothing away, so a δ that is certified without it holds as well. It is computed unless one

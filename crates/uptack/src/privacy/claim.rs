@@ -190,6 +190,8 @@ pub struct Guarantee {
 
 impl Guarantee {
     pub(crate) fn new(view: View, owners: u64, target: Target, found: Option<CrowdValue>, floor: CrowdValue) -> Self {
+        // Without a value the floor is the claim: it is known, or only bounded from above.
+        let floor_gap = if floor.lower() > 0.0 { 0.0 } else { floor.value.gap() };
         Self {
             view,
             owners,
@@ -197,7 +199,7 @@ impl Guarantee {
             value: found.map(|found| found.value),
             floor: floor.upper(),
             crowd: found.map_or(floor.crowd, |found| found.crowd),
-            certificate: Certificate::new(target, found.map_or(0.0, |found| found.value.gap())),
+            certificate: Certificate::new(target, found.map_or(floor_gap, |found| found.value.gap())),
         }
     }
 

@@ -27,6 +27,7 @@ pub mod composition;
 mod divergence;
 mod explain;
 mod likelihood;
+mod lone_owner;
 mod one_aggregator;
 #[cfg(test)]
 mod tests;
@@ -37,9 +38,11 @@ pub use crate::certified::rounding::Enclosure;
 pub use accountant::{Accountant, MOST_OWNERS, answer_with_release, honest_owners, owners_alone, release};
 pub use all_views::{Views, answer_epsilon, linked_epsilon};
 pub use claim::{Certificate, Delta, Epsilon, Guarantee, Neighbours, Target, View};
+pub use composition::price::release_charge;
 pub use composition::repeated::{ReleaseProfile, Repeated, release_loss};
 pub use explain::{BayesAccuracy, statement};
 pub use likelihood::Direction;
+pub use lone_owner::{LoneOwner, lone_owners};
 #[cfg(test)]
 pub(crate) use one_aggregator::approximate as approximate_one_aggregator;
 pub use one_aggregator::{one_aggregator, one_aggregator_together};

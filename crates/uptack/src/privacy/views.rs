@@ -23,6 +23,8 @@ pub(crate) struct ReducedView {
     pub(super) below: Vec<Vec<TargetOutcome>>,
     /// All classes of each outcome. They bound the view from above, and from below if the tallies determine the cells.
     pub(super) detail: Vec<DetailedOutcome>,
+    /// The same with every cell by itself and the tallies that it adds to; only where the tallies do not determine the cells.
+    tallied: Vec<DetailedOutcome>,
     /// Whether the tallies determine the cells (or at least their classes, where these are all that counts).
     determined: bool,
     floor: ExactLikelihood,
@@ -56,7 +58,12 @@ pub(crate) struct TargetOutcome {
 pub(crate) struct DetailedOutcome {
     pub(super) inside: Vec<Likelihood>,
     pub(super) outside: Vec<Likelihood>,
+    /// Where tallies are counted and not classes: the ones that each class adds to, those inside first.
+    tallies: Option<Vec<Vec<usize>>>,
 }
+
+/// The cells of a channel by the observation of the target, each with the tallies that it adds to.
+type TalliedCells = Vec<Vec<(ExactLikelihood, Vec<usize>)>>;
 
 /// All cells of a channel as classes.
 pub(super) fn cells(channel: &Channel) -> Vec<ExactLikelihood> {
@@ -112,7 +119,20 @@ impl ReducedView {
 
     fn tallies(channel: &Channel) -> Self {
         // The ratio of a cell histogram depends on its classes' counts alone: showing these is showing all.
-        Self::new(&[cells(channel)], channel.shows_classes(), &marginals(channel))
+        let tallied =
+            vec![channel.cells().iter().map(|cell| (exact_likelihood(cell), tallies_of(channel, cell))).collect()];
+        Self::new(&[cells(channel)], channel.shows_classes(), &marginals(channel)).with_tallied(tallied)
+    }
+
+    /// The same view, which can be enumerated by its tallies if these do not determine the cells.
+    fn with_tallied(self, groups: TalliedCells) -> Self {
+        let tallied = if self.determined { Vec::new() } else { tallied_outcomes(&groups) };
+        Self { tallied, ..self }
+    }
+
+    /// The outcomes with what the adversary counts: classes if the tallies determine them, else the tallies themselves.
+    pub(super) fn enumerated_outcomes(&self) -> &[DetailedOutcome] {
+        if self.determined { &self.detail } else { &self.tallied }
     }
 
     /// The view of the target's answer of this number together with all tallies.
@@ -122,7 +142,12 @@ impl ReducedView {
         if channel.shows_classes() {
             garblings.push(cells(channel));
         }
-        Self::new(&groups, channel.determined(), &garblings)
+        let with_output = |output: Output| {
+            let cells = channel.cells().iter().filter(move |cell| cell.outputs()[answer] == output);
+            cells.map(|cell| (exact_likelihood(cell), tallies_of(channel, cell))).collect()
+        };
+        let tallied = outputs(channel, answer).map(with_output).collect();
+        Self::new(&groups, channel.determined(), &garblings).with_tallied(tallied)
     }
 
     /// The view of all tallies, where the cells fall into groups by the observation of the target. Where the tallies do not
@@ -134,6 +159,7 @@ impl ReducedView {
             above: outcomes(groups, split_to_three),
             below,
             detail: detailed_outcomes(groups),
+            tallied: Vec::new(),
             determined,
             floor: one_sided(&cells),
             ratios: reduce(cells),
@@ -307,8 +333,25 @@ impl DetailedOutcome {
         weighted(&self.inside, direction, growth).chain(outside).collect()
     }
 
+    /// How many numbers make a histogram.
+    pub(super) fn axes(&self) -> usize {
+        match &self.tallies {
+            Some(tallies) => tallies.iter().flatten().max().map_or(0, |last| last + 1),
+            None => self.count().saturating_sub(1),
+        }
+    }
+
+    /// The numbers of the histogram that an owner in this class adds to.
+    pub(super) fn axes_of(&self, class: usize) -> impl Iterator<Item = usize> {
+        match &self.tallies {
+            Some(tallies) => tallies[class].clone(),
+            None => Vec::from_iter((class < self.axes()).then_some(class)),
+        }
+        .into_iter()
+    }
+
     fn exchanged(&self) -> Self {
-        Self { inside: exchanged(&self.inside), outside: exchanged(&self.outside) }
+        Self { inside: exchanged(&self.inside), outside: exchanged(&self.outside), tallies: None }
     }
 }
 
@@ -345,8 +388,39 @@ fn detailed_outcomes(groups: &[Vec<ExactLikelihood>]) -> Vec<DetailedOutcome> {
     let detailed = |(index, group): (usize, &Vec<ExactLikelihood>)| DetailedOutcome {
         inside: rounded_classes(group.iter().copied()),
         outside: rounded_classes(without(groups, index)),
+        tallies: None,
     };
     groups.iter().enumerate().map(detailed).filter(|outcome| !outcome.inside.is_empty()).collect()
+}
+
+/// The tallies that a cell adds to, by number. The last output of an answer has none: its count follows from the others.
+fn tallies_of(channel: &Channel, cell: &Cell) -> Vec<usize> {
+    let mut first = 0;
+    let mut tallies = Vec::new();
+    for (outputs, output) in channel.answers().iter().zip(cell.outputs()) {
+        let place = outputs.iter().position(|other| other == output).unwrap_or(0);
+        if place + 1 < outputs.len() {
+            tallies.push(first + place);
+        }
+        first += outputs.len() - 1;
+    }
+    tallies
+}
+
+/// The outcomes that can happen, with the tallies that each of their cells adds to.
+fn tallied_outcomes(groups: &TalliedCells) -> Vec<DetailedOutcome> {
+    let all = |group: &Vec<(ExactLikelihood, Vec<usize>)>| {
+        group.iter().filter(|(cell, _)| !cell.is_empty()).cloned().collect::<Vec<_>>()
+    };
+    let outcome = |index: usize| {
+        let inside = all(&groups[index]);
+        let others = groups.iter().enumerate().filter(|(other, _)| *other != index);
+        let outside: Vec<_> = others.flat_map(|(_, group)| all(group)).collect();
+        let rounded = |cells: &[(ExactLikelihood, Vec<usize>)]| cells.iter().map(|(cell, _)| cell.rounded()).collect();
+        let tallies = inside.iter().chain(&outside).map(|(_, tallies)| tallies.clone()).collect();
+        DetailedOutcome { inside: rounded(&inside), outside: rounded(&outside), tallies: Some(tallies) }
+    };
+    (0..groups.len()).map(outcome).filter(|outcome| !outcome.inside.is_empty()).collect()
 }
 
 /// The classes of some cells, rounded once they are joined.

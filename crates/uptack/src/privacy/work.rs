@@ -32,6 +32,18 @@ impl WorkLimit {
         Self { grows: false, ..self }
     }
 
+    /// The part of the limit that one more computation may take after some that took `spent` steps: a quarter of what is left, and
+    /// always a little.
+    pub(crate) fn after(self, spent: u64) -> Self {
+        let left = self.steps.saturating_sub(spent);
+        Self { steps: (left / 4).max(self.steps / 64), ..self }
+    }
+
+    /// How many times the default it is, rounded down, and at least once.
+    pub(crate) fn multiple(self) -> u64 {
+        (self.steps / Self::default().steps).max(1)
+    }
+
     /// A quarter of the limit.
     pub(crate) fn quarter(self) -> Self {
         Self { steps: self.steps / 4, ..self }

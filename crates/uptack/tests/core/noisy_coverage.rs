@@ -1,7 +1,7 @@
 //! Intervals from sums with the aggregators' noise hold the truth as often as they say.
 
 use uptack::SeededCoins;
-use uptack::estimate::many::{Sharing, simultaneous};
+use uptack::estimate::many::{Sharing, simultaneous, simultaneous_kind};
 use uptack::estimate::{Confidence, Estimator, IntervalKind};
 use uptack::simulate::{CrowdSampling, Simulation};
 
@@ -195,9 +195,10 @@ fn simultaneous_intervals_hold_together() {
     let (owners, questions, ballots) = (400u64, 10, 2000);
     for sharing in [Sharing::Bonferroni, Sharing::Sidak] {
         let each = simultaneous(confidence(0.95), questions, sharing).unwrap();
+        let kind = simultaneous_kind(IntervalKind::Auto);
         let mut coins = SeededCoins::new(31);
         let acceptances: Vec<_> = (0..questions as u64)
-            .map(|question| estimator.acceptance(owners, 40 * question, each, IntervalKind::Auto).unwrap())
+            .map(|question| estimator.acceptance(owners, 40 * question, each, kind).unwrap())
             .collect();
         let holds = |question: usize, coins: &mut SeededCoins| {
             let cells = uptack::simulate::draw_counts(&channel, owners, 40 * question as u64, coins).unwrap();
@@ -209,8 +210,32 @@ fn simultaneous_intervals_hold_together() {
             held.into_iter().all(|held| held)
         });
         let share = together.count() as f64 / ballots as f64;
-        assert!(share > 0.945 - 3.9 * (0.95f64 * 0.05 / ballots as f64).sqrt(), "{sharing:?}: {share}");
+        assert!(share > 0.95 - 3.9 * (0.95f64 * 0.05 / ballots as f64).sqrt(), "{sharing:?}: {share}");
     }
+}
+
+/// By the law of the noise itself, without a channel: K intervals that share α miss with a probability of at most α in all. `auto`,
+/// the control, exceeds it.
+#[test]
+fn intervals_that_share_a_confidence_never_miss_more_often_than_it_allows() {
+    let (owners, yes, mut exceeded) = (1000u64, 500u64, 0);
+    for scale in ["1/2", "1", "3/2", "2", "3", "7"] {
+        let channel = channel(&format!("randomized-response(t=1) + laplace(scale={scale})"));
+        let (estimator, noise) = (Estimator::new(&channel).unwrap(), channel.noise().unwrap());
+        for questions in [2, 3, 5, 12, 40] {
+            let each = simultaneous(confidence(0.95), questions, Sharing::Bonferroni).unwrap();
+            let missed = |kind: IntervalKind| {
+                let acceptance = estimator.acceptance(owners, yes, each, kind).unwrap();
+                let is_missed = |noise: &i64| !acceptance.holds_sum(yes as i64 + noise);
+                let chance: f64 = (-250..=250).filter(is_missed).map(|value| noise.sum_probability(value)).sum();
+                questions as f64 * chance
+            };
+            let together = missed(simultaneous_kind(IntervalKind::Auto));
+            assert!(together <= 0.05, "{scale} {questions}: {together}");
+            exceeded += u32::from(missed(IntervalKind::Auto) > 0.05);
+        }
+    }
+    assert!(exceeded > 0);
 }
 
 /// Beyond what is written out exactly: large crowds, wide noise, and both. 4 000 trials at five numbers of yes-owners know the

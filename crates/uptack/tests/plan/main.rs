@@ -1,5 +1,6 @@
 //! The planner keeps every constraint, and nobody finds anything better.
 
+mod error;
 mod noisy;
 mod survey;
 

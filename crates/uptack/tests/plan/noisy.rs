@@ -1,7 +1,8 @@
 //! Plans with noise that the aggregators add, if one honest aggregator has to be enough.
 
 use uptack::plan::{
-    Noise, Objective, Over, Prior, Request, Trust, explain, least_sd, plan, solve_epsilon, solve_owners,
+    Noise, Objective, Over, Prior, Request, Trust, USUAL_LINKED_EPSILON, explain, least_sd, plan, solve_epsilon,
+    solve_owners,
 };
 use uptack::privacy::{Delta, Epsilon, linked_epsilon, one_aggregator};
 use uptack::{Fraction, Mechanism, NoiseLaw, Scale};
@@ -229,4 +230,23 @@ fn rival(random: &mut Random, epsilon: f64, linked: f64) -> Option<Mechanism> {
         if ratio.ln() <= epsilon { high = half } else { low = half }
     }
     with(high * (1.0 + 2e-6)).filter(|rival| claimed(rival) <= epsilon)
+}
+
+/// The usual limit on the linked ε is for noise, which hides nobody from the aggregators. Without noise it would only cost.
+#[test]
+fn the_usual_linked_limit_does_not_bind_plans_without_noise() {
+    let limits = (Epsilon::new(4.932).unwrap(), Delta::new(9.63e-7).unwrap());
+    let usual = Request {
+        release: Some(limits),
+        linked_epsilon: Some(USUAL_LINKED_EPSILON),
+        linked_epsilon_for_noise_only: true,
+        noise: Noise::Any,
+        ..Request::new(704_506, Prior::at(4))
+    };
+    let plain = Request { linked_epsilon: None, noise: Noise::None, ..usual.clone() };
+    let (best, without) = (least_sd(&usual).unwrap(), least_sd(&plain).unwrap());
+    assert!(best <= without && without < 0.3, "{best} {without}");
+    // A limit that somebody asked for binds both.
+    let asked = Request { linked_epsilon_for_noise_only: false, ..usual };
+    assert!(least_sd(&asked).unwrap() > 1.0);
 }

@@ -1,5 +1,6 @@
 // The form for the person's limits, which are stored in this browser.
 
+import { readAddress } from "../address.js";
 import type { Ledger } from "../ledger.js";
 import { DEFAULT_POLICY, type Limit, limitText, type Policy, readLimit } from "../policy.js";
 import { element, say } from "./view.js";
@@ -37,7 +38,7 @@ function read(): Policy | string {
     return {
       card: { linked: limit("cardLinked"), oneAggregator: limit("cardOneAggregator") },
       lifetime: { linked: limit("lifetimeLinked"), oneAggregator: limit("lifetimeOneAggregator") },
-      aggregators: [...new Set(origins.map((text) => new URL(text).origin))],
+      aggregators: [...new Set(origins.map((text) => readAddress(text, "aggregator").origin))],
       oneOperator: field("oneOperator").checked,
       within,
     };

@@ -80,7 +80,7 @@ impl Scene {
     pub(super) fn vehicles(&self) -> Result<Vec<Named>> {
         let places = self.stations().chain(repeat(String::new())).take(self.vehicles as usize);
         let rows = places.enumerate().map(|(index, station)| format!("vehicle-{},{station}\n", index + 1));
-        Ok(attributes::fleet_from_csv(&format!("owner,station\n{}", rows.collect::<String>()))?)
+        Ok(attributes::fleet_from_csv(&format!("owner,station\n{}", rows.collect::<String>()), None)?.owners)
     }
 
     /// The station of every vehicle that is at one.

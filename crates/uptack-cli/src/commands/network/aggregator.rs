@@ -9,14 +9,15 @@ use uptack::Channel;
 use uptack::card::Card;
 use uptack_dap::address::Origin;
 use uptack_dap::protocol::VdafKind;
+use uptack_dap::signed::PublicKey;
 use uptack_dap::task::{AggregatorRole, AggregatorTask, Software, TaskParameters, TaskSet};
 use uptack_dap::{ballot, private};
-use uptack_server::aggregator::{self, Admission, Aggregator, Config, PairSecret, TaskDefinition};
+use uptack_server::aggregator::{self, Admission, Aggregator, Config, DeskToken, PairSecret, TaskDefinition};
 use uptack_server::base::logging;
 use url::Url;
 
 use super::{AdmissionArguments, TlsArguments, block_on, read_token};
-use crate::arguments::{address, count, origin, seconds};
+use crate::arguments::{address, count, origin, seconds, size, socket};
 use crate::failure::{Failure, Result, ResultExt};
 use crate::input::{LoadedMechanism, read_mechanism};
 use crate::output::print_result;
@@ -25,7 +26,7 @@ use crate::output::print_result;
 ///
 /// It serves tasks whose cards were signed by a desk whose key you pin, and computes every parameter of a task from its
 /// card: nobody who adds tasks, not even a desk with the admin token, can lower a minimum batch. Tasks arrive over HTTP
-/// with the admin token, or from DATA/tasks/*.json. It prints its address once it accepts requests, logs to stderr, and
+/// with the admin token or a desk's own, or from DATA/tasks/*.json. It prints its address once it accepts requests, logs to stderr, and
 /// shuts down cleanly on Ctrl-C; on a hangup signal it rereads its certificate.
 #[derive(Args)]
 #[command(after_help = "Examples:
@@ -43,7 +44,7 @@ pub(crate) struct AggregatorArguments {
     #[arg(long)]
     data: PathBuf,
     /// Where to listen; port 0 takes a free one
-    #[arg(long, default_value = "127.0.0.1:0")]
+    #[arg(long, default_value = "127.0.0.1:0", value_parser = socket)]
     listen: SocketAddr,
     /// Where the leader reaches the helper, in place of the address in its tasks
     #[arg(long, value_name = "URL", value_parser = address)]
@@ -65,24 +66,28 @@ pub(crate) struct AggregatorArguments {
     /// Also serve DAP tasks that no signed card defines; whoever may add tasks then decides their minimum batch
     #[arg(long)]
     allow_tasks_without_card: bool,
-    /// A file with the token that lets you, or a desk that you give it to, add and remove tasks over HTTP
+    /// A file with the token that lets you add and remove the tasks of all desks over HTTP
     #[arg(long)]
     admin_token: Option<PathBuf>,
+    /// The key of a desk, and a file with the token that lets this desk add and remove the tasks of its own cards; may be given
+    /// several times
+    #[arg(long, value_name = "KEY=FILE", value_parser = desk_token)]
+    desk_token: Vec<(PublicKey, PathBuf)>,
     /// Leader: the public keys of the enrolled owners, one per line, for cards that require enrolment
     #[arg(long)]
     credentials: Option<PathBuf>,
     /// Accept no more reports while the state is larger than this many MiB
-    #[arg(long)]
+    #[arg(long, value_parser = count)]
     max_store: Option<u64>,
     /// The address that serves health and counters, without TLS and to anyone who can reach it
-    #[arg(long, default_value = "127.0.0.1:0")]
+    #[arg(long, default_value = "127.0.0.1:0", value_parser = socket)]
     operations: SocketAddr,
     /// The largest number of simultaneous connections
-    #[arg(long, default_value = "1024")]
+    #[arg(long, default_value = "1024", value_parser = size)]
     connections: usize,
     /// The largest number of simultaneous connections from one address; by default a quarter of all. Behind a proxy, all
     /// connections come from one address
-    #[arg(long)]
+    #[arg(long, value_parser = size)]
     connections_per_address: Option<usize>,
     /// Log in more detail
     #[arg(long)]
@@ -106,10 +111,19 @@ impl From<RoleArgument> for AggregatorRole {
     }
 }
 
+/// Parses `KEY=FILE`.
+fn desk_token(text: &str) -> std::result::Result<(PublicKey, PathBuf), String> {
+    let (key, file) =
+        text.split_once('=').ok_or("a desk's key and the file of its token, as KEY=FILE, are expected")?;
+    let key = key.parse::<PublicKey>().map_err(|error| error.to_string())?;
+    Ok((key, PathBuf::from(file)))
+}
+
 impl AggregatorArguments {
     fn config(&self) -> Result<Config> {
         Ok(Config {
             admin_token: self.admin_token.as_deref().map(read_token).transpose()?,
+            desk_tokens: self.desk_tokens()?,
             admission: self.admission()?,
             listen: self.listen,
             peer: self.peer.clone(),
@@ -124,6 +138,11 @@ impl AggregatorArguments {
             max_store_bytes: self.max_store.map(|mebibytes| mebibytes.saturating_mul(1 << 20)),
             ..Config::new(self.role.into(), &self.data)
         })
+    }
+
+    fn desk_tokens(&self) -> Result<Vec<DeskToken>> {
+        let read = |(desk, file): &(PublicKey, PathBuf)| Ok(DeskToken { desk: *desk, token: read_token(file)? });
+        self.desk_token.iter().map(read).collect()
     }
 
     fn admission(&self) -> Result<Admission> {
@@ -181,7 +200,7 @@ pub(crate) struct TaskArguments {
     #[command(flatten)]
     admission: AdmissionArguments,
     /// The leader's address
-    #[arg(long, value_name = "URL", value_parser = address, conflicts_with = "pair_secret", required_unless_present = "pair_secret")]
+    #[arg(long, value_name = "URL", value_parser = address, conflicts_with_all = ["pair_secret", "desk_key", "smallest_batch"], required_unless_present = "pair_secret")]
     leader: Option<Url>,
     /// The helper's address
     #[arg(long, value_name = "URL", value_parser = address, conflicts_with = "pair_secret", required_unless_present = "pair_secret")]
@@ -193,7 +212,7 @@ pub(crate) struct TaskArguments {
     #[arg(long, value_parser = count, conflicts_with = "pair_secret")]
     minimum_batch: Option<u64>,
     /// A ballot of this many questions in one report, instead of one question
-    #[arg(long, conflicts_with = "pair_secret")]
+    #[arg(long, conflicts_with = "pair_secret", value_parser = size)]
     ballot: Option<usize>,
     /// The folder for the files
     #[arg(long)]

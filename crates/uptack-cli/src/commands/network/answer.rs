@@ -9,23 +9,27 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
+use tokio::time::Instant;
 use uptack::Truth;
 use uptack::card::Timestamp;
 use uptack::display::{self, Rounding};
 use uptack_dap::credential::OwnerSecret;
 use uptack_dap::http_client;
-use uptack_owner::attributes::{self, Attributes, Named};
+use uptack_owner::attributes::{self, Attributes, Fleet, Named};
 use uptack_owner::check::{Accepted, Asked, Checker};
 use uptack_owner::client::{Client, Config, Outcome, Status};
+use uptack_owner::fit;
 use uptack_owner::ledger::{self, Entry, Ledger, Spent};
 use uptack_owner::policy::Policy;
+use uptack_owner::predicate::Predicate;
 use uptack_server::base::logging;
 use url::Url;
 
 use super::block_on;
-use crate::arguments::{address, seconds};
+use crate::arguments::{address, seconds, separator_advice};
 use crate::failure::{Failure, IoResultExt, Result, ResultExt};
 use crate::input::{read_file, read_small_file};
+use crate::layout::fitted_to_terminal;
 use crate::output::{Table, print_result, readable_up};
 use crate::progress::{ProgressLine, say};
 
@@ -79,13 +83,42 @@ pub(crate) fn run_answer(arguments: &AnswerArguments, json: bool) -> Result<()> 
     let owners = [(SELF.to_owned(), attributes.unwrap_or_default())];
     let configure = |config| arguments.configure(config, secret);
     let ask = |questions: &[Arc<Accepted>]| answers(questions, arguments.truth);
-    arguments.owner.answer(&owners, configure, ask, |outcomes| {
+    arguments.owner.answer(&owners, configure, ask, |outcomes, ledger| {
         print_result(json, &document(outcomes), || describe(outcomes))?;
+        if arguments.attributes.is_some() {
+            warn_of_misfits(&owners[0].1, outcomes, ledger)?;
+        }
+        arguments.check_named(outcomes)?;
         check_arrived(outcomes)
     })
 }
 
+/// Says to the owner, and to nobody else, where the attributes do not fit a question that was answered. The report was
+/// sent all the same: whether it is sent must not depend on an attribute.
+fn warn_of_misfits(known: &Attributes, outcomes: &[Outcome], ledger: &Ledger) -> Result<()> {
+    for outcome in outcomes.iter().filter(|outcome| outcome.status == Status::Answered) {
+        let Some(signed) = ledger.card(&outcome.query)? else { continue };
+        let card = signed.open()?.card;
+        let predicates = card.asked().predicates().into_iter().map(Predicate::parse).collect::<Result<Vec<_>, _>>()?;
+        for misfit in fit::misfits(&predicates, &[known]) {
+            let note = format!("warning: {}: {}; your truth counts as no\n", outcome.query, misfit.reason);
+            say(&fitted_to_terminal(&note));
+        }
+    }
+    Ok(())
+}
+
 impl AnswerArguments {
+    /// Refuses the name of a query that the desk does not have open.
+    fn check_named(&self, outcomes: &[Outcome]) -> Result<()> {
+        match &self.query {
+            Some(query) if outcomes.is_empty() => {
+                Err(Failure::request(format!("the desk has no open query of the name {query}")))
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn configure(&self, config: Config, secret: Option<OwnerSecret>) -> Config {
         Config {
             credentials: secret.map(|secret| (SELF.to_owned(), secret)).into_iter().collect(),
@@ -224,18 +257,20 @@ impl OwnerArguments {
         owners: &[Named],
         adjust: impl FnOnce(Config) -> Config,
         ask: impl Fn(&[Arc<Accepted>]) -> uptack_owner::Result<Vec<Option<Truth>>>,
-        conclude: impl Fn(&[Outcome]) -> Result<()>,
+        conclude: impl Fn(&[Outcome], &Ledger) -> Result<()>,
     ) -> Result<()> {
         self.start_log()?;
         let client = self.client(adjust(self.config()))?;
         block_on(async {
             loop {
                 let outcomes = client.visit_asking(owners, &ask, acknowledgements()).await?;
-                let concluded = conclude(&outcomes);
+                // The next visit must not be later because of what is found about the attributes now.
+                let visited = Instant::now();
+                let concluded = conclude(&outcomes, client.ledger());
                 let Some(pause) = self.every else { return concluded };
                 // An owner who keeps asking may answer the next query.
                 concluded.or_else(Failure::report_and_go_on)?;
-                tokio::time::sleep(Duration::from_secs(pause)).await;
+                tokio::time::sleep_until(visited + Duration::from_secs(pause)).await;
             }
         })
     }
@@ -263,9 +298,28 @@ pub(crate) fn acknowledgements() -> impl Fn(usize, usize) {
 }
 
 /// Reads the owners of a fleet. It may be large, but is read whole, because every owner answers every query.
-pub(crate) fn read_fleet(path: &Path) -> Result<Vec<Named>> {
+/// Says so if no column names the owners.
+pub(crate) fn read_fleet(path: &Path, separator: Option<char>) -> Result<Fleet> {
     let text = read_file(path)?;
-    attributes::fleet_from_csv(&text).at(path.display())
+    let fleet = attributes::fleet_from_csv(&text, separator).at(path.display());
+    let suspected = attributes::suspected_separator(&text).filter(|_| separator.is_none());
+    let fleet = match suspected {
+        Some(sign) => fleet.with_hint(&separator_advice(sign))?,
+        None => fleet?,
+    };
+    if !fleet.is_named {
+        say(&fitted_to_terminal(&unnamed_note(path, &fleet)));
+    }
+    Ok(fleet)
+}
+
+fn unnamed_note(path: &Path, fleet: &Fleet) -> String {
+    let similar = fleet.columns().into_iter().find(|name| name.eq_ignore_ascii_case("owner"));
+    let similar = similar.map(|name| format!(" (but `{name}`)")).unwrap_or_default();
+    format!(
+        "{}: no column is called `owner`{similar}, so the owners are named by their line: 1, 2, … below the header\n",
+        path.display()
+    )
 }
 
 /// Reads the attributes of one owner.
@@ -306,6 +360,9 @@ pub(crate) fn run_ledger(arguments: &LedgerArguments, json: bool) -> Result<()> 
     let ledger = open_ledger(&arguments.data)?;
     let (mut entries, mut spent) = (ledger.entries()?, ledger.spent()?);
     if let Some(owner) = &arguments.owner {
+        if !entries.iter().any(|entry| entry.owner == *owner) {
+            return Err(Failure::request(format!("--owner: the ledger has no entry of an owner `{owner}`")));
+        }
         entries.retain(|entry| entry.owner == *owner);
         spent.retain(|spent| spent.owner == *owner);
     }
@@ -346,6 +403,7 @@ fn spent_json(spent: &Spent) -> Value {
     json!({
         "owner": spent.owner,
         "view": spent.view,
+        "signer": spent.signer,
         "epsilon": spent.epsilon,
         "delta": spent.delta,
         "spent": spent.fraction,
@@ -364,8 +422,12 @@ fn entry_row(entry: &Entry) -> [String; 4] {
 }
 
 fn spent_row(spent: &Spent) -> [String; 6] {
+    let view = match &spent.signer {
+        Some(signer) => format!("{} of {signer}", spent.view),
+        None => spent.view.clone(),
+    };
     [
-        spent.view.clone(),
+        view,
         spent.owner.clone(),
         display::claim(spent.epsilon),
         display::claim(spent.delta),

@@ -1,26 +1,28 @@
 //! `uptack ask`
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::{Value, json};
-use uptack::Fraction;
-use uptack::Progress;
-use uptack::card::{Card, Enrolment, plan_whole, whole_progress};
-use uptack::plan::Request;
-use uptack_dap::desk_client::{DeskClient, Opened, OpenedQuery, Schedule};
+use uptack::card::{self, Card, Remedy, plan_whole, whole_progress};
+use uptack::display::{self, Rounding};
+use uptack::plan::{Request, Trust};
+use uptack::{Fraction, Progress};
+use uptack_dap::desk_client::{DeskClient, Opened, OpenedQuery, Schedule, answer_link};
 use uptack_document::{Purpose, Wanted};
 use uptack_owner::question::{Question, Unaskable};
 use uptack_owner::schedule::LEAST_WINDOW;
 use uptack_owner::typing::Declared;
-use url::{Url, form_urlencoded};
+use url::Url;
 
 use super::{DeskArguments, block_on};
-use crate::arguments::{TrustArguments, address, count, fraction, range, seconds};
+use crate::arguments::{TrustArguments, address, count, fraction, number, range, seconds};
 use crate::commands::plan::refused;
 use crate::failure::{Failure, Result, ResultExt};
 use crate::input::read_small_file;
-use crate::output::{check_card_path, print_result, readable, readable_up, write_card};
+use crate::layout::joined;
+use crate::output::{check_card_path, grouped, print_result, readable, readable_up, write_card};
 use crate::progress::watched;
 
 /// Ask a crowd: plan the query, have the desk sign its card and open it
@@ -28,6 +30,9 @@ use crate::progress::watched;
 /// The guarantees cover everything that the card asks: all questions of a ballot and all windows of a series together. A
 /// query closes at the time asked for or a little later, because windows begin at multiples of their length. Unless
 /// --noise or --trust says otherwise, the aggregators add noise so that one honest aggregator is enough.
+///
+/// If the result would say next to nothing, because its expected error (standard deviation) is more than half of the range
+/// of --yes, nothing is asked, so that no owner spends privacy on it. One number for --yes stands for the range from 0 to it.
 #[derive(Args)]
 #[command(after_help = "Examples:
   uptack ask --desk http://127.0.0.1:8080 --token desk/tokens/analyst \\
@@ -53,10 +58,11 @@ pub(crate) struct Arguments {
     #[arg(long = "where", required_unless_present_any = ["each", "people"])]
     predicate: Option<String>,
     /// Ask people: the truth is what a person answers to the question, in a terminal or on a web page
-    #[arg(long, conflicts_with_all = ["predicate", "each", "attributes"])]
+    // Where one of these is given, the parser does not ask for what it requires in turn.
+    #[arg(long, conflicts_with_all = ["predicate", "each", "values", "most_yes", "attributes"])]
     people: bool,
     /// Print a link to this page, on which people can answer; it must not be served by the desk
-    #[arg(long, value_name = "URL", value_parser = address, requires = "people")]
+    #[arg(long, value_name = "URL", value_parser = address, requires = "people", conflicts_with_all = ["predicate", "each"])]
     page: Option<Url>,
     /// A ballot: one question for each value of this attribute, for owners for whom --where is true
     #[arg(long, requires = "values")]
@@ -78,17 +84,17 @@ pub(crate) struct Arguments {
     #[arg(long, value_parser = range)]
     yes: (u64, u64),
     /// The largest ε of everything that is published
-    #[arg(long)]
+    #[arg(long, value_parser = number)]
     epsilon: f64,
     /// The δ of everything that is published
-    #[arg(long, default_value = "1e-8")]
+    #[arg(long, default_value = "1e-8", value_parser = number)]
     delta: f64,
     #[command(flatten)]
     trust: TrustArguments,
     /// The share of owners assumed to flip their coins as they should
     #[arg(long, default_value = "1", value_parser = fraction)]
     honest: Fraction,
-    /// Release nothing below this many answers; by default all owners
+    /// Release nothing below this many answers; by default 80 % of the owners, rounded up
     #[arg(long, value_parser = count)]
     minimum_batch: Option<u64>,
     /// How long the query accepts answers, such as 90s, 10m, 2h or 1d
@@ -98,8 +104,11 @@ pub(crate) struct Arguments {
     #[arg(long, value_parser = seconds, requires = "times")]
     every: Option<u64>,
     /// For a series: the number of windows
-    #[arg(long, value_parser = count, requires = "every")]
+    #[arg(long, value_parser = count, requires = "every", conflicts_with = "closes")]
     times: Option<u64>,
+    /// Ask even if the expected error is more than half of the expected range of yes
+    #[arg(long)]
+    anyway: bool,
     /// Write the signed card to this file, as TOML or JSON by its extension
     #[arg(long)]
     out: Option<PathBuf>,
@@ -111,11 +120,12 @@ pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<()> {
     arguments.out.as_deref().map_or(Ok(()), check_card_path)?;
     let client = arguments.desk.client()?;
     arguments.page.as_ref().map_or(Ok(()), |page| check_page(page, arguments.desk.address()))?;
-    let card = arguments.plan(&question, &client)?;
+    let request = arguments.request()?;
+    let card = arguments.plan(&question, &request, &client)?;
     let opened = arguments.open(&client, &card, schedule)?;
     let first = opened.queries.first().ok_or_else(|| Failure::environment("the desk opened nothing"))?;
     let waiting = block_on(why_it_waits(&client, &first.query))?;
-    print_result(json, &arguments.document(first, &opened), || arguments.describe(&opened))?;
+    print_result(json, &arguments.document(first, &opened), || arguments.describe(&opened, &request))?;
     waiting.map_or(Ok(()), Err)
 }
 
@@ -172,12 +182,14 @@ impl Arguments {
         let text = self.values_text()?;
         let values: Vec<String> =
             text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect();
-        match values.len() {
-            0 => {
-                Err(Failure::request("--values: the list is empty")
-                    .with_hint("give a,b,c, or a file with one per line"))
-            }
-            _ => Ok(values),
+        if values.is_empty() {
+            return Err(Failure::request("--values: the list is empty")
+                .with_hint("give values with commas between them, as in A1,A2, or a file with one per line"));
+        }
+        let mut seen = BTreeSet::new();
+        match values.iter().find(|value| !seen.insert(*value)) {
+            Some(twice) => Err(Failure::request(format!("--values: `{twice}` is given twice"))),
+            None => Ok(values),
         }
     }
 
@@ -188,19 +200,30 @@ impl Arguments {
         if path.is_file() {
             return Ok(read_small_file(path)?.replace('\r', "\n"));
         }
+        if !given.contains(',') && !given.trim().is_empty() {
+            return Err(not_a_list(given));
+        }
         Ok(given.replace(',', "\n"))
     }
 
-    fn plan(&self, question: &Question, client: &DeskClient) -> Result<Card> {
-        let (request, queries) = (self.request()?, self.queries(question)?);
+    fn plan(&self, question: &Question, request: &Request, client: &DeskClient) -> Result<Card> {
+        let queries = self.queries(question)?;
         // Planning takes longer than finding out that the desk cannot be reached.
         block_on(client.signer())?;
         let draft = |card| question.on(card, &self.question, self.every.zip(self.times));
-        let work = |progress: &Progress| plan_whole(&request, queries, draft, progress);
+        let work = |progress: &Progress| plan_whole(request, queries, draft, progress);
         let mut card = watched("of the plan", whole_progress(queries), work)?;
+        self.check_precision(&card, request, queries)?;
         // The desk fills in the series with its times.
         card.series = None;
         Ok(card)
+    }
+
+    /// Refuses a card whose result would say next to nothing: its owners would spend privacy on it all the same.
+    fn check_precision(&self, card: &Card, request: &Request, queries: u64) -> Result<()> {
+        let Some(imprecision) = card.imprecision().filter(|_| !self.anyway) else { return Ok(()) };
+        let remedies = imprecision.remedies(request, queries, self.times.unwrap_or(1));
+        Err(Failure::request(format!("{imprecision}; nothing was asked")).with_hint(remedy_words(&remedies)))
     }
 
     fn request(&self) -> Result<Request> {
@@ -235,7 +258,7 @@ impl Arguments {
     /// The link to the page on which people can answer, if there is one.
     fn link(&self, card: &Card, query: &OpenedQuery) -> Option<String> {
         let page = self.page.as_ref()?;
-        Some(page_link(page, self.desk.address(), card, &query.query))
+        Some(answer_link(page, self.desk.address(), card, &query.query).to_string())
     }
 
     /// The first query and the card; of a series, all its queries.
@@ -257,9 +280,9 @@ impl Arguments {
         entry
     }
 
-    fn describe(&self, opened: &Opened) -> String {
+    fn describe(&self, opened: &Opened, request: &Request) -> String {
         let queries: String = opened.queries.iter().map(|query| self.query_lines(&opened.card, query)).collect();
-        format!("{queries}\n{}", describe_card(&opened.card))
+        format!("{queries}\n{}", describe_card(&opened.card, request))
     }
 
     fn query_lines(&self, card: &Card, query: &OpenedQuery) -> String {
@@ -269,25 +292,68 @@ impl Arguments {
 }
 
 /// Why owners would refuse the question, in the words of the options.
-fn unaskable(Unaskable { name, is_syntax, cause }: Unaskable) -> Failure {
-    let mut failure = Failure::from(cause);
+fn unaskable(Unaskable { name, cause, meant }: Unaskable) -> Failure {
+    let mut failure = Failure::from(*cause);
     if let Some(name) = name {
         failure = failure.at(name);
     }
-    if is_syntax { failure.with_hint("predicates are CEL, as in 'station == \"1203871\"'") } else { failure }
+    match meant {
+        Some(meant) => failure.with_hint(format!("did you mean --where '{meant}'?")),
+        None => failure,
+    }
 }
 
-fn describe_card(card: &Card) -> String {
-    format!(
-        "{}\nexpected error {} (standard deviation); nothing is released below {} answers\n\
-         ε of everything published {} at δ = {}; ε of an owner's own reports {}\n",
-        card.mechanism,
-        readable(card.predicted.sd.value()),
-        card.minimum_batch,
-        readable_up(card.claims.whole_release()),
-        readable_up(card.delta().value()),
-        readable_up(card.claims.whole_linked()),
-    )
+/// A single value is more often the name of a file that does not exist, or a list with other signs between its values.
+fn not_a_list(given: &str) -> Failure {
+    let failure =
+        Failure::request(format!("--values: `{given}` is neither a file nor values with commas between them"));
+    match given.split([';', '|', '\t']).map(str::trim).collect::<Vec<_>>() {
+        values if values.len() > 1 => failure.with_hint(format!("did you mean --values '{}'?", values.join(","))),
+        _ => failure.with_hint(
+            "to count one value only, ask with --where, as in --where 'station == \"7\"'; a file has one value per line",
+        ),
+    }
+}
+
+/// What would make the result useful, and the option that asks all the same.
+fn remedy_words(remedies: &[Remedy]) -> String {
+    if remedies.is_empty() {
+        return "no single change is enough: ask more owners or fewer questions, and allow a larger --epsilon; --anyway \
+                asks all the same"
+            .to_owned();
+    }
+    format!("{}; --anyway asks all the same", joined(remedies, "; or "))
+}
+
+/// The card's error, its minimum batch, and its claims, the one that was asked for first.
+fn describe_card(card: &Card, request: &Request) -> String {
+    let error = readable(card.predicted.sd.value());
+    let claims = by_request(card.trust().unwrap_or_default(), request.trust);
+    let mut lines: Vec<String> = claims.iter().map(card::Trust::claim_words).collect();
+    // The best mechanism may stay below the ε that was asked for.
+    let asked = readable_up(request.release_epsilon());
+    if let Some(first) = claims.first().filter(|first| readable_up(first.epsilon) != asked) {
+        lines[0] = format!("{}; ε = {asked} was asked for", first.claim_words());
+    }
+    let (mechanism, batch, claims) = (&card.mechanism, batch_words(card), lines.join("\n"));
+    format!("{mechanism}\nexpected error {error} (standard deviation); {batch}\n{claims}\n")
+}
+
+/// How many answers there must be, and how many of the owners that is.
+fn batch_words(card: &Card) -> String {
+    let share = display::percent(card.minimum_batch as f64 / card.owners.max(1) as f64, 1, Rounding::Nearest);
+    let (batch, owners) = (grouped(card.minimum_batch), grouped(card.owners));
+    format!("nothing is released below {batch} answers, {share} of the {owners} owners expected")
+}
+
+/// The claim that was asked for, and the others.
+fn by_request(trust: Vec<card::Trust>, asked: Trust) -> Vec<card::Trust> {
+    let view = match asked {
+        Trust::OneAggregator => "one_aggregator",
+        Trust::Owners => "release",
+    };
+    let (asked, others): (Vec<_>, Vec<_>) = trust.into_iter().partition(|claim| claim.view == view);
+    asked.into_iter().chain(others).collect()
 }
 
 /// Refuses a page that the desk serves: it could not check the desk.
@@ -297,22 +363,4 @@ fn check_page(page: &Url, desk: &Url) -> Result<()> {
     }
     Err(Failure::request("--page: a page that the desk serves cannot check what the desk says")
         .with_hint("serve the page from another origin; `docs/person.md` says how"))
-}
-
-/// The link for one query. If enrolment is required it ends in `&credential=`, to which a person's secret is appended.
-fn page_link(page: &Url, desk: &Url, card: &Card, query: &str) -> String {
-    let mut link = page.clone();
-    link.set_fragment(Some(&fragment(desk, card, query)));
-    link.to_string()
-}
-
-fn fragment(desk: &Url, card: &Card, query: &str) -> String {
-    let mut pairs = form_urlencoded::Serializer::new(String::new());
-    pairs.append_pair("desk", desk.as_str());
-    pairs.append_pair("key", card.signer.as_deref().unwrap_or_default());
-    pairs.append_pair("query", query);
-    if card.enrolment == Some(Enrolment::Required) {
-        pairs.append_pair("credential", "");
-    }
-    pairs.finish()
 }

@@ -2,25 +2,33 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use clap::Args;
 use serde_json::{Value, json};
+use uptack::csv;
 use uptack_dap::credential::OwnerSecret;
 use uptack_dap::private;
 use uptack_owner::attributes::Named;
-use uptack_owner::check::Accepted;
-use uptack_owner::client::{Config, Outcome};
+use uptack_owner::check::{Accepted, Asked};
+use uptack_owner::client::{Config, Outcome, Screen};
+use uptack_owner::fit::{self, Misfit, MisfitReason};
 
 use super::answer::{self, OwnerArguments, read_fleet};
+use crate::arguments::separator;
 use crate::failure::{Failure, Result, ResultExt};
 use crate::input::{read_file, without_mark};
+use crate::layout::fitted_to_terminal;
 use crate::output::{Table, check_writable, grouped, print_result};
+use crate::progress::say;
 
 /// Answer the open queries of a desk as many owners in one process
 ///
 /// Each owner has a ledger, coins and a report of its own. The CSV has a header; a column `owner` names the owners, and
 /// every other column is an attribute: text, or typed as in `speed:double`, `lane:int`, `taxi:bool`.
+///
+/// Unlike a device, a fleet knows the attributes of all its owners: a query to which nobody could say yes, because an
+/// attribute is missing everywhere or has another type than the question needs, is refused before anything is spent.
 #[derive(Args)]
 #[command(after_help = "Examples:
   uptack fleet vehicles.csv --desk http://127.0.0.1:8470/ \\
@@ -32,6 +40,9 @@ Exits with 1 if all owners refuse, and with 2 if no report arrives.")]
 pub(crate) struct FleetArguments {
     /// The owners and their attributes
     owners: PathBuf,
+    /// The sign between the fields of the CSV: a comma unless given, or semicolon, tab or bar
+    #[arg(long, value_name = "SIGN", value_parser = separator)]
+    separator: Option<char>,
     #[command(flatten)]
     owner: OwnerArguments,
     /// A CSV `owner,secret` as `uptack enrol` writes it, if enrolment is required
@@ -45,21 +56,55 @@ pub(crate) struct FleetArguments {
 pub(crate) fn run_fleet(arguments: &FleetArguments, json: bool) -> Result<()> {
     let owners = arguments.owners()?;
     let credentials = arguments.credentials.as_deref().map(read_credentials).transpose()?.unwrap_or_default();
-    let config = |config: Config| Config { credentials, ..config };
+    let advice = Arc::new(Mutex::new(None));
+    let screen = screen(Arc::clone(&advice));
+    let config = |config: Config| Config { credentials, screen, ..config };
     let nobody = |questions: &[Arc<Accepted>]| Ok(vec![None; questions.len()]);
-    arguments.owner.answer(&owners, config, nobody, |outcomes| {
+    arguments.owner.answer(&owners, config, nobody, |outcomes, _| {
         let summary = Summary::of(outcomes);
         print_result(json, &summary.json(owners.len()), || summary.describe(owners.len()))?;
-        answer::conclude(outcomes)
+        let concluded = answer::conclude(outcomes);
+        match *advice.lock().unwrap_or_else(PoisonError::into_inner) {
+            Some(advice) => concluded.or_hint(advice),
+            None => concluded,
+        }
     })
+}
+
+/// Warns of owners whose attributes do not fit a question, and refuses a question that none fits.
+fn screen(advice: Arc<Mutex<Option<&'static str>>>) -> Screen {
+    Screen::new(move |accepted, owners| {
+        let Asked::Device(predicates) = &accepted.asked else { return None };
+        let (of_all, of_some): (Vec<_>, Vec<_>) =
+            fit::misfits(predicates, owners).into_iter().partition(Misfit::is_of_all);
+        for misfit in &of_some {
+            let note = format!("warning: {}: {misfit}; they count as no\n", accepted.names.query);
+            say(&fitted_to_terminal(&note));
+        }
+        let worst = of_all.first()?;
+        *advice.lock().unwrap_or_else(PoisonError::into_inner) = Some(misfit_advice(&worst.reason));
+        Some(format!("{worst}; nobody could say yes"))
+    })
+}
+
+fn misfit_advice(reason: &MisfitReason) -> &'static str {
+    match reason {
+        MisfitReason::Missing { .. } => "rename the column, or ask again with a name that the owners have",
+        MisfitReason::Type(_) => {
+            "a column is text unless its header says otherwise, as in lane:int; a question compares texts in quotation \
+             marks, as in station == \"7\", and a ballot compares numbers if it is asked with --attributes lane:int"
+        }
+    }
 }
 
 impl FleetArguments {
     /// The owners, each answering for the person by the column that says so.
     fn owners(&self) -> Result<Vec<Named>> {
-        let owners = read_fleet(&self.owners)?;
-        let Some(column) = &self.truth else { return Ok(owners) };
-        Ok(owners.into_iter().map(|(name, known)| (name, known.answering_with(column))).collect())
+        let fleet = read_fleet(&self.owners, self.separator)?;
+        match &self.truth {
+            Some(column) => fleet.answering_with(column).at(self.owners.display()),
+            None => Ok(fleet.owners),
+        }
     }
 }
 
@@ -74,7 +119,7 @@ fn parse_credential(line: &str) -> Result<(String, OwnerSecret)> {
     let (owner, secret) = line.trim().rsplit_once(',').ok_or_else(|| {
         Failure::request("not `owner,secret`").with_hint("`uptack enrol --credentials` writes such a file")
     })?;
-    Ok((owner.to_owned(), secret.parse()?))
+    Ok((csv::text(owner), secret.parse()?))
 }
 
 /// How many owners did what, by query and reason.
@@ -119,6 +164,9 @@ impl Summary {
 pub(crate) struct EnrolArguments {
     /// A CSV with a column `owner`
     owners: PathBuf,
+    /// The sign between the fields of the CSV: a comma unless given, or semicolon, tab or bar
+    #[arg(long, value_name = "SIGN", value_parser = separator)]
+    separator: Option<char>,
     /// Write the secrets to this file: a CSV `owner,secret`, for the owners
     #[arg(long)]
     credentials: PathBuf,
@@ -128,7 +176,11 @@ pub(crate) struct EnrolArguments {
 }
 
 pub(crate) fn run_enrol(arguments: &EnrolArguments, json: bool) -> Result<()> {
-    let owners = read_fleet(&arguments.owners)?;
+    let owners = read_fleet(&arguments.owners, arguments.separator)?.owners;
+    if arguments.credentials == arguments.keys {
+        return Err(Failure::request("--credentials and --keys name the same file")
+            .with_hint("the secrets are for the owners, and the public keys for the leader"));
+    }
     check_writable(&arguments.credentials)?;
     check_writable(&arguments.keys)?;
     let (secrets, keys) = generate(&owners);
@@ -143,8 +195,26 @@ fn generate(owners: &[Named]) -> (String, String) {
     let (mut secrets, mut keys) = ("owner,secret\n".to_owned(), String::new());
     for (name, _) in owners {
         let secret = OwnerSecret::generate();
-        secrets += &format!("{name},{}\n", secret.to_text());
+        secrets += &format!("{},{}\n", csv::field(name), secret.to_text());
         keys += &format!("{}\n", secret.public());
     }
     (secrets, keys)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use uptack_owner::attributes::Attributes;
+
+    /// The names are the owners' own, and the file may be opened in a spreadsheet.
+    #[test]
+    fn names_in_the_file_of_secrets_are_no_formulas_and_read_back() {
+        let names = ["=HYPERLINK(1)", "+1 and more", "a,b", "O\"Brien", "o1", "-7"];
+        let owners: Vec<Named> = names.iter().map(|name| ((*name).to_owned(), Attributes::default())).collect();
+        let (secrets, _) = generate(&owners);
+        for (line, name) in secrets.lines().skip(1).zip(names) {
+            assert!(!line.trim_start_matches('"').starts_with(['=', '+']), "{line}");
+            assert_eq!(parse_credential(line).unwrap().0, name);
+        }
+    }
 }

@@ -51,8 +51,37 @@ impl DeskArguments {
 
 /// Reads a token from its file; an error does not quote it.
 pub(crate) fn read_token(path: &Path) -> Result<Token> {
+    if !path.exists() && path.to_str().is_some_and(looks_like_a_token) {
+        return Err(Failure::request(
+            "--token: this looks like a token; the name of the file that holds it is expected",
+        )
+        .with_hint("write the token to a file that only you can read: other users may see a command line"));
+    }
     let text = read_small_file(path)?;
-    Token::try_from(text.trim().to_owned()).at(path.display())
+    let token = Token::try_from(text.trim().to_owned()).at(path.display());
+    match token_advice(text.trim()) {
+        Some(advice) => token.with_hint(advice),
+        None => token,
+    }
+}
+
+/// Long, and without the signs that names of files have. The analysts' tokens that servers make are of this kind.
+fn looks_like_a_token(text: &str) -> bool {
+    let text = text.strip_prefix("Bearer ").unwrap_or(text);
+    text.len() >= 40 && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
+}
+
+/// What was copied along with a token.
+fn token_advice(text: &str) -> Option<&'static str> {
+    if text.to_ascii_lowercase().contains("bearer") {
+        Some("the file holds the token alone; leave out `Bearer` and what comes before it")
+    } else if text.contains(['"', '\'', '“', '”']) {
+        Some("the file holds the token alone, without quotation marks")
+    } else if text.contains(char::is_whitespace) {
+        Some("the file holds one token, without blanks or further lines")
+    } else {
+        None
+    }
 }
 
 /// Runs asynchronous work to its end.

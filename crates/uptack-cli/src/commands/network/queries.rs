@@ -8,7 +8,7 @@ use uptack::estimate::{Confidence, Estimator, IntervalKind};
 use uptack_dap::clock::Clock;
 use uptack_dap::desk_client::{DeskClient, Overview};
 use uptack_dap::release::record::Record;
-use uptack_dap::release::results::{Observed, shared_confidence};
+use uptack_dap::release::results::{Observed, shared_interval};
 
 use super::{DeskArguments, block_on};
 use crate::failure::{Result, ResultExt};
@@ -26,9 +26,6 @@ pub(crate) struct QueriesArguments {
     #[command(flatten)]
     desk: DeskArguments,
 }
-
-/// The confidence of the intervals.
-const CONFIDENCE: f64 = 0.95;
 
 /// A query with its estimate, if its result was fetched; a ballot has one for each of its questions.
 struct Listed {
@@ -56,7 +53,8 @@ fn describe(queries: &[Listed]) -> String {
     }
     let now = Clock::system().now();
     let rows = queries.iter().map(|query| query.cells(now));
-    Table::new(&["query", "question", "state", "reports", "time left", "estimate"]).with_rows(rows).render()
+    let header = ["query", "question", "window (UTC)", "state", "reports", "time left", "estimate"];
+    Table::new(&header).with_rows(rows).render()
 }
 
 async fn list(client: &DeskClient) -> Result<Vec<Listed>> {
@@ -73,15 +71,18 @@ fn estimates(record: &str) -> Result<(Vec<ListedEstimate>, bool)> {
     let estimator = Estimator::new(&opened.card.checked_channel()?)?;
     let observed = record.observed(&estimator)?;
     // All intervals of a ballot hold at once, as in its result.
-    let confidence = shared_confidence(&observed, Confidence::new(CONFIDENCE)?)?;
-    let estimates =
-        observed.into_iter().map(|question| ListedEstimate::new(question, &estimator, confidence)).collect();
+    let each = shared_interval(&observed, Confidence::new(Confidence::USUAL)?, IntervalKind::Auto)?;
+    let estimates = observed.into_iter().map(|question| ListedEstimate::new(question, &estimator, each)).collect();
     Ok((estimates, matches!(opened.card.asked(), CardQuestion::Ballot(_))))
 }
 
 impl ListedEstimate {
-    fn new(Observed { name, observation }: Observed, estimator: &Estimator, confidence: Confidence) -> Self {
-        let interval = estimator.interval(&observation, confidence, IntervalKind::Auto);
+    fn new(
+        Observed { name, observation }: Observed,
+        estimator: &Estimator,
+        (confidence, kind): (Confidence, IntervalKind),
+    ) -> Self {
+        let interval = estimator.interval(&observation, confidence, kind);
         let estimate = estimator.estimate_observed(&observation).estimate;
         Self { name, estimate, interval: [interval.low, interval.high] }
     }
@@ -121,11 +122,12 @@ impl Listed {
         document
     }
 
-    fn cells(&self, now: u64) -> [String; 6] {
+    fn cells(&self, now: u64) -> [String; 7] {
         let overview = &self.overview;
         [
             overview.query.clone(),
             overview.question.clone().unwrap_or_default(),
+            window(&overview.opens, &overview.closes),
             overview.state.clone(),
             filled(overview.reports, overview.minimum_batch),
             time_left(overview, now),
@@ -145,6 +147,14 @@ impl Listed {
 fn filled(reports: Option<u64>, minimum_batch: Option<u64>) -> String {
     let reports = reports.map_or("unknown".to_owned(), grouped);
     minimum_batch.map_or(reports.clone(), |minimum| format!("{reports} of at least {}", grouped(minimum)))
+}
+
+/// When answers are taken, by which the windows of a series are told apart; a date is not repeated.
+fn window(opens: &str, closes: &str) -> String {
+    let readable = |moment: &str| moment.trim_end_matches('Z').replace('T', " ");
+    let (opens, closes) = (readable(opens), readable(closes));
+    let same_day = opens.split(' ').next().and_then(|day| closes.strip_prefix(day));
+    format!("{opens} to {}", same_day.map_or(closes.as_str(), str::trim_start))
 }
 
 fn time_left(overview: &Overview, now: u64) -> String {
@@ -186,6 +196,13 @@ pub(crate) fn run_cancel(CancelArguments { query, desk }: &CancelArguments, json
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn windows_of_a_series_are_told_apart_by_their_times() {
+        let moment = |seconds| Timestamp::from_seconds(seconds).unwrap().to_string();
+        let windows = [86_000, 86_300].map(|opens| window(&moment(opens), &moment(opens + 300)));
+        assert_eq!(windows, ["1970-01-01 23:53:20 to 23:58:20", "1970-01-01 23:58:20 to 1970-01-02 00:03:20"]);
+    }
 
     #[test]
     fn fill_and_time_left_are_told_as_far_as_they_are_known() {

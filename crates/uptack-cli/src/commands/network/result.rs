@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use clap::Args;
 use serde_json::{Value, json};
-use uptack::card::{Card, CardQuestion, Check, Trust, Verdict};
+use uptack::card::{Card, CardQuestion, Check, NotChecked, Trust, Verdict};
+use uptack::estimate::many::consistent_at_most;
 use uptack::estimate::{Estimate, Estimator, Interval};
 use uptack::privacy::WorkLimit;
 use uptack::{Channel, display};
 use uptack_dap::desk_client::DeskClient;
 use uptack_dap::release::record::Record;
-use uptack_dap::release::results::{Observed, shared_confidence};
+use uptack_dap::release::results::{Observed, shared_interval};
 use uptack_dap::release::verification::{Document, Verifier};
 use uptack_dap::signed::PublicKey;
 use uptack_document::{Estimates, check_holds, interval_name, verification_json};
@@ -22,7 +23,7 @@ use crate::arguments::{IntervalArguments, count};
 use crate::failure::{DO_NOT_RELY, Failure, Result, ResultExt};
 use crate::input::{is_toml, parse_card, read_small_file};
 use crate::layout::joined;
-use crate::output::{Table, check_writable, grouped, print_result, readable, readable_up, write_whole};
+use crate::output::{Table, check_writable, grouped, print_result, readable, write_whole};
 use crate::progress::watched_steps;
 
 /// Get the result of a query, with its interval and what each claim rests on
@@ -67,7 +68,7 @@ const PLACE: &str = "the desk's record";
 const NOT_YET: u16 = 409;
 
 pub(crate) fn run_result(arguments: &ResultArguments, json: bool) -> Result<()> {
-    arguments.out.as_deref().map_or(Ok(()), check_writable)?;
+    arguments.out.as_deref().map_or(Ok(()), check_record_path)?;
     let client = arguments.desk.client()?;
     let text = block_on(fetch(&client, &arguments.query, arguments.wait))?;
     let released = CheckedRecord::read(&text, &arguments.query)?;
@@ -77,6 +78,18 @@ pub(crate) fn run_result(arguments: &ResultArguments, json: bool) -> Result<()> 
     match released.card.asked() {
         CardQuestion::Person(_) | CardQuestion::Predicate(_) => arguments.single(json, &released),
         CardQuestion::Ballot(_) => arguments.ballot(json, &released),
+    }
+}
+
+/// Refuses the extension of another format than the one that is written.
+fn check_record_path(path: &Path) -> Result<()> {
+    match path.extension() {
+        Some(other) if !other.eq_ignore_ascii_case("json") => {
+            let message = format!("{}: a record is written as .json, for `uptack verify`", path.display());
+            Err(Failure::request(message)
+                .with_hint("the estimates as CSV are on the query's page at the desk; --json prints them as JSON"))
+        }
+        _ => check_writable(path),
     }
 }
 
@@ -155,13 +168,28 @@ impl CheckedRecord {
     fn questions(&self, intervals: IntervalArguments) -> Result<Vec<QuestionResult>> {
         let estimator = Estimator::new(&self.channel)?;
         let questions = self.record.observed(&estimator).at(PLACE)?;
-        let each = shared_confidence(&questions, intervals.confidence)?;
-        let result = |Observed { name, observation }: Observed| QuestionResult {
+        let (each, kind) = shared_interval(&questions, intervals.confidence, intervals.kind())?;
+        let estimates: Vec<Estimate> =
+            questions.iter().map(|question| estimator.estimate_observed(&question.observation)).collect();
+        let consistent = self.consistent(&estimates)?;
+        let results = questions.into_iter().zip(estimates).zip(consistent);
+        let result = |((Observed { name, observation }, estimate), consistent)| QuestionResult {
             name: name.unwrap_or_default(),
-            estimate: estimator.estimate_observed(&observation),
-            interval: estimator.interval(&observation, each, intervals.kind()),
+            interval: estimator.interval(&observation, each, kind),
+            estimate,
+            consistent,
         };
-        Ok(questions.into_iter().map(result).collect())
+        Ok(results.map(result).collect())
+    }
+
+    /// The estimates of a ballot, made to agree with how many questions an owner may answer with yes.
+    fn consistent(&self, estimates: &[Estimate]) -> Result<Vec<f64>> {
+        let most_yes = match self.card.asked() {
+            CardQuestion::Ballot(ballot) => ballot.most_yes,
+            CardQuestion::Person(_) | CardQuestion::Predicate(_) => 1,
+        };
+        let pairs: Vec<(f64, f64)> = estimates.iter().map(|one| (one.estimate, one.sd)).collect();
+        Ok(consistent_at_most(&pairs, self.record.reports, most_yes)?)
     }
 
     fn ballot_json(&self, questions: &[QuestionResult], confidence: f64) -> Value {
@@ -201,6 +229,8 @@ struct QuestionResult {
     name: String,
     estimate: Estimate,
     interval: Interval,
+    /// The estimate made to agree with the others.
+    consistent: f64,
 }
 
 impl QuestionResult {
@@ -212,26 +242,25 @@ impl QuestionResult {
             "sd": self.estimate.sd,
             "interval": [self.interval.low, self.interval.high],
             "interval_kind": interval_name(self.interval.kind),
+            "consistent": self.consistent,
         })
     }
 
-    fn cells(&self) -> [String; 5] {
+    fn cells(&self) -> [String; 6] {
         let [low, high] = display::interval(self.interval.low, self.interval.high);
-        [self.name.clone(), readable(self.estimate.estimate), readable(self.estimate.sd), low, high]
+        let [estimate, sd, consistent] = [self.estimate.estimate, self.estimate.sd, self.consistent].map(readable);
+        [self.name.clone(), estimate, sd, low, high, consistent]
     }
 }
 
 fn questions_table(questions: &[QuestionResult]) -> Table {
-    Table::new(&["question", "estimate", "sd", "from", "to"]).with_rows(questions.iter().map(QuestionResult::cells))
+    Table::new(&["question", "estimate", "sd", "from", "to", "consistent"])
+        .with_rows(questions.iter().map(QuestionResult::cells))
 }
 
-/// One sentence per claim: what it rests on.
-pub(super) fn trust_words(trust: &[Trust]) -> String {
-    let sentence = |trust: &Trust| {
-        let subject = if trust.view == "linked" { "owner's own report" } else { "release" };
-        format!("ε of the {subject}: {}. {}\n", readable_up(trust.epsilon), trust.holds)
-    };
-    trust.iter().map(sentence).collect()
+/// One line per claim: its ε, whom it trusts, and what else it rests on.
+fn trust_words(trust: &[Trust]) -> String {
+    trust.iter().map(|trust| format!("{}. {}\n", trust.claim_words(), trust.holds)).collect()
 }
 
 /// Recompute everything that a card or a release record states
@@ -270,8 +299,9 @@ pub(crate) fn run_verify(arguments: &VerifyArguments, json: bool) -> Result<()> 
     let holds = |check: &Check| check_holds(check, arguments.allow_wider);
     // If a check fails, it does not matter whom the claims rest on.
     let trust = if checks.iter().all(holds) { trust(&document) } else { Vec::new() };
-    let verification = verification_json(document.name(), &checks, &trust, arguments.allow_wider);
-    print_result(json, &verification, || describe_checks(&document, &checks, &trust))?;
+    let not_checked = document.not_checked(arguments.desk_key.as_ref());
+    let verification = verification_json(document.name(), &checks, &not_checked, &trust, arguments.allow_wider);
+    print_result(json, &verification, || describe_checks(&document, &checks, &not_checked, &trust))?;
     conclude(&checks, holds)
 }
 
@@ -316,9 +346,20 @@ fn advice(failed: &[&Check]) -> &'static str {
     }
 }
 
-fn describe_checks(document: &Document, checks: &[Check], trust: &[Trust]) -> String {
+fn describe_checks(document: &Document, checks: &[Check], not_checked: &[NotChecked], trust: &[Trust]) -> String {
     let table = Table::new(&[document.name(), "stated", "recomputed", ""]).with_rows(checks.iter().map(check_row));
-    format!("{}\n{}", table.render(), trust_words(trust))
+    format!("{}\n{}{}", table.render(), not_checked_words(not_checked), trust_words(trust))
+}
+
+/// The fields that were not checked, by reason.
+fn not_checked_words(not_checked: &[NotChecked]) -> String {
+    let by_reason = not_checked.chunk_by(|one, other| one.why == other.why);
+    let line = |same: &[NotChecked]| {
+        let names = joined(same.iter().map(|field| &field.what), ", ");
+        format!("Not checked: {names} ({}).\n", same[0].why)
+    };
+    let lines: String = by_reason.map(line).collect();
+    if lines.is_empty() { lines } else { lines + "\n" }
 }
 
 fn check_row(check: &Check) -> [String; 4] {

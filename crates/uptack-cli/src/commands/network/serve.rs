@@ -14,9 +14,13 @@ use uptack_server::desk::{self, Config, Desk};
 use url::Url;
 
 use super::{TlsArguments, block_on, read_token};
-use crate::arguments::{address, origin};
+use crate::arguments::{address, origin, size, socket};
 use crate::failure::{Failure, Result};
 use crate::output::print_result;
+
+/// The options of aggregators in this process. Where one of them is given, the parser does not ask for `--leader`, so options
+/// that need it have to refuse these themselves.
+const OF_THIS_PROCESS: [&str; 4] = ["leader_listen", "helper_listen", "leader_url", "helper_url"];
 
 /// Run a desk, which opens and collects queries; both aggregators run in its process unless they run elsewhere
 ///
@@ -39,29 +43,29 @@ pub(crate) struct ServeArguments {
     #[arg(long)]
     data: PathBuf,
     /// Where to listen; by default as in the last run, or on a free port of this machine
-    #[arg(long)]
+    #[arg(long, value_parser = socket)]
     listen: Option<SocketAddr>,
     /// The leader's address, if it runs elsewhere
     #[arg(long, value_name = "URL", value_parser = address, requires = "helper")]
     leader: Option<Url>,
     /// The helper's address, if it runs elsewhere
-    #[arg(long, value_name = "URL", value_parser = address, requires = "leader")]
+    #[arg(long, value_name = "URL", value_parser = address, requires = "leader", conflicts_with_all = OF_THIS_PROCESS)]
     helper: Option<Url>,
     /// A file with the token that lets the desk ask the leader to serve its cards; without it, files are written for
     /// the leader's operator
-    #[arg(long, requires = "leader")]
+    #[arg(long, requires = "leader", conflicts_with_all = OF_THIS_PROCESS)]
     leader_admin: Option<PathBuf>,
     /// A file with the token that lets the desk ask the helper to serve its cards
-    #[arg(long, requires = "helper")]
+    #[arg(long, requires = "helper", conflicts_with_all = OF_THIS_PROCESS)]
     helper_admin: Option<PathBuf>,
     /// One operator runs both leader and helper; the cards then say so
-    #[arg(long, requires = "leader")]
+    #[arg(long, requires = "leader", conflicts_with_all = OF_THIS_PROCESS)]
     one_operator: bool,
     /// Where the leader in this process listens
-    #[arg(long, conflicts_with = "leader")]
+    #[arg(long, conflicts_with = "leader", value_parser = socket)]
     leader_listen: Option<SocketAddr>,
     /// Where the helper in this process listens
-    #[arg(long, conflicts_with = "leader")]
+    #[arg(long, conflicts_with = "leader", value_parser = socket)]
     helper_listen: Option<SocketAddr>,
     /// The address at which owners reach the leader in this process, if it differs
     #[arg(long, value_name = "URL", value_parser = address, conflicts_with = "leader")]
@@ -87,18 +91,21 @@ pub(crate) struct ServeArguments {
     allow_plaintext: bool,
     /// The address that serves health and counters, without TLS and to anyone who can reach it; by default as in the last run, or on
     /// a free port of this machine
-    #[arg(long)]
+    #[arg(long, value_parser = socket)]
     operations: Option<SocketAddr>,
     /// The largest number of simultaneous connections
-    #[arg(long, default_value = "4096")]
+    #[arg(long, default_value = "4096", value_parser = size)]
     connections: usize,
     /// The largest number of simultaneous connections from one address; by default a quarter of all. Behind a proxy, all
     /// connections come from one address
-    #[arg(long)]
+    #[arg(long, value_parser = size)]
     connections_per_address: Option<usize>,
     /// The largest number of queries that are open or waiting to open at the same time
-    #[arg(long, default_value = "10000")]
+    #[arg(long, default_value = "10000", value_parser = size)]
     queries: usize,
+    /// The largest number of requests with which one analyst opens queries within ten minutes
+    #[arg(long, value_name = "N", default_value = "20")]
+    requests_per_analyst: usize,
     /// Log in more detail
     #[arg(long)]
     verbose: bool,
@@ -118,6 +125,7 @@ impl ServeArguments {
             max_connections: self.connections,
             max_connections_per_address: self.connections_per_address,
             max_queries: self.queries,
+            requests_per_analyst: self.requests_per_analyst,
             ..Config::new(&self.data)
         })
     }

@@ -15,6 +15,7 @@
 mod block;
 mod comparison;
 mod links;
+mod numbers;
 mod shell;
 
 use std::fs;

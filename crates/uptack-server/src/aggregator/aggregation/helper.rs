@@ -17,7 +17,10 @@ use crate::{
         store::{Additions, AnsweredJob, ChangeResult, StoreResult, TaskStore},
         tasks::ServedTask,
     },
-    base::problem::{Answer, Problem},
+    base::{
+        bodies::ReadBody,
+        problem::{Answer, Problem},
+    },
 };
 
 /// Prepares the reports of a job, adds them to the sums and answers. Repeating the identical request gets the identical
@@ -26,7 +29,7 @@ pub(crate) async fn initialize(
     shared: &Arc<AggregatorState>,
     task: &Arc<ServedTask>,
     id: AggregationJobId,
-    body: Vec<u8>,
+    body: ReadBody,
 ) -> Answer<Vec<u8>> {
     let job = JobRequest { id, digest: sha256(&body) };
     let known = shared.read(task, |stored| stored.answered_job(&id))?;
@@ -35,11 +38,19 @@ pub(crate) async fn initialize(
     }
     let malformed = |detail| task.problem(ProblemType::InvalidMessage).with_detail(detail);
     let request = RequestedAggregation::from_bytes(&body).map_err(malformed)?;
-    drop(body);
+    // The request takes about as much memory as its bytes, which stay counted until the job is done: so the memory of
+    // all jobs that wait for a core is bounded, too.
+    let (bytes, lease) = body.into_parts();
+    drop(bytes);
     // Spawned, so that the work counts even if the leader hangs up while it waits: its next attempt then
     // finds the answer instead of starting over.
     let work = process(Arc::clone(shared), Arc::clone(task), job, request);
-    tokio::spawn(work).await.map_err(|_| preparation_failed())?
+    let counted = async move {
+        let answer = work.await;
+        drop(lease);
+        answer
+    };
+    tokio::spawn(counted).await.map_err(|_| preparation_failed())?
 }
 
 /// Prio3 has one round, so no job ever waits to be continued.

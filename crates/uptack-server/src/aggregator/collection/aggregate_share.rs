@@ -54,7 +54,7 @@ impl ShareRequest {
         let precision = task.parameters().time_precision;
         let (batch, _) = stored.total(&task.vdaf, self.request.interval, precision)?;
         self.check(task, &batch).map_err(|kind| task.problem(kind))?;
-        let sealed = share::seal(&task.definition, self.request.interval, batch.sum).map_err(StoreError::Other)?;
+        let sealed = share::seal(task, self.request.interval, batch).map_err(StoreError::Other)?;
         let answer = AggregateShareAnswer(sealed).into_bytes();
         stored.keep_share_answer(self.request.interval, &self.digest, &answer)?;
         stored.forget_sums(self.request.interval)?;

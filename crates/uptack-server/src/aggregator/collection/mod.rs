@@ -272,14 +272,14 @@ fn drain(stored: TaskStore<'_>, task: &ServedTask, interval: BatchInterval) -> C
     Ok(Some(Drained { interval, batch, covered, leader_share }))
 }
 
-/// Seals and stores the share in one change, so that the collector can only ever see one draw of the noise.
+/// Seals and stores the share in one change, so that a job that is taken up again goes on with the same bytes.
 fn seal_share(
     stored: TaskStore<'_>,
     task: &ServedTask,
     interval: BatchInterval,
     batch: &Batch,
 ) -> ChangeResult<SealedShare> {
-    let share = share::seal(&task.definition, interval, batch.sum.clone()).map_err(StoreError::Other)?;
+    let share = share::seal(task, interval, batch.clone()).map_err(StoreError::Other)?;
     stored.keep_sealed_share(interval, Some(&share.to_bytes()))?;
     Ok(share)
 }

@@ -1,27 +1,28 @@
 //! An aggregator's share of a batch on its way out: noise is added, then the share is sealed. Nothing else releases a share.
 //!
-//! Two draws for one batch would let a collector average the noise away. So [`seal`] is called once for each batch,
-//! in the transaction that stores its result, and a repeated request gets the stored bytes.
-//! The draw itself is stored nowhere, and appears in no log, counter or error.
+//! Two draws for one batch would let a collector average the noise away. So the noise is derived from the task's secret and from
+//! all that identifies the release: whoever asks again, and however much this aggregator has forgotten since, gets the same
+//! noise. The sealed share is stored besides, in the transaction that marks the batch as released, and a repeated request gets the
+//! stored bytes. The noise itself is stored nowhere, and appears in no log, counter or error.
 
-use uptack::OsCoins;
 use uptack_dap::{
     Error,
-    protocol::{self, BatchInterval, SealedShare, Sum},
-    task::AggregatorTask,
+    protocol::{self, BatchInterval, SealedShare},
 };
+
+use crate::aggregator::{noise_secret::Release, store::Batch, tasks::ServedTask};
 
 /// This aggregator's share of a batch as it leaves: with this aggregator's noise, if the task has any, and sealed to the
 /// collector.
-pub(crate) fn seal(task: &AggregatorTask, interval: BatchInterval, mut sum: Sum) -> uptack_dap::Result<SealedShare> {
-    let parameters = &task.parameters;
-    if let Some(noise) = &parameters.noise {
-        let draws = noise.draw_many(parameters.vdaf.length(), &mut OsCoins);
-        // Only the source of randomness can fail here.
-        sum.add_noise(&draws.map_err(|error| Error::environment(error.to_string()).because(error))?);
+pub(crate) fn seal(task: &ServedTask, interval: BatchInterval, batch: Batch) -> uptack_dap::Result<SealedShare> {
+    let Batch { mut sum, reports, checksum } = batch;
+    let release = Release { interval, reports, checksum, sum: &sum };
+    let noise = task.noise_secret.noise(&task.definition, &release);
+    if let Some(noise) = noise.map_err(|error| Error::environment(error.to_string()).because(error))? {
+        sum.add_noise(&noise);
     }
-    let collector = &task.collector_hpke_config;
-    protocol::seal_sum(collector, task.role, &parameters.task_id, interval, &sum)
+    let collector = &task.definition.collector_hpke_config;
+    protocol::seal_sum(collector, task.definition.role, task.id(), interval, &sum)
 }
 
 #[cfg(test)]

@@ -31,6 +31,8 @@ const STEPS: &[&str] = &[
     // 2: how often the helper refused a job. Since then, tasks of cards are kept with the card's signature; those from
     // before have none, and are served only where tasks without a card are.
     "ALTER TABLE leader_jobs ADD COLUMN refusals INTEGER NOT NULL DEFAULT 0;",
+    // 3: what the noise of a task is derived from. Tasks from before get theirs when the file is opened.
+    "ALTER TABLE tasks ADD COLUMN noise_secret BLOB;",
 ];
 
 /// `docs/DATA_MODEL.md` says what each table means and which states its rows go through.
@@ -118,8 +120,8 @@ mod tests {
     /// Files that were made by a step are in use, so a step is changed only by adding another.
     #[test]
     fn released_steps_stay_what_they_were() {
-        let digest = uptack_dap::crypto::sha256(STEPS[..2].concat().as_bytes());
-        assert_eq!(URL_SAFE_NO_PAD.encode(digest), "--F1WSBCUaVvd3EN6oJ0Mfwxs-EJp-ndJDV411fRZLs");
+        let digest = uptack_dap::crypto::sha256(STEPS[..3].concat().as_bytes());
+        assert_eq!(URL_SAFE_NO_PAD.encode(digest), "P2VKlANi-qpbncLu50rYGzJPOYGSxohCvRNm4HZaXlY");
     }
 
     fn columns(connection: &Connection) -> Vec<(String, String, String)> {
@@ -161,6 +163,8 @@ mod tests {
             })
             .unwrap();
         assert_eq!(job, (1, 1, 0));
+        let secret: Vec<u8> = brought.query_row("SELECT noise_secret FROM tasks", [], |row| row.get(0)).unwrap();
+        assert_eq!(secret.len(), 32);
         let kept: (i64, i64, Vec<u8>) = brought
             .query_row("SELECT floor, assigned, content FROM tasks, reports", [], |row| {
                 Ok((row.get(0)?, row.get(1)?, row.get(2)?))
@@ -170,19 +174,22 @@ mod tests {
         // And once more changes nothing.
         drop(brought);
         drop(Store::open(directory.path(), AggregatorRole::Leader, None).unwrap());
+        let again = Connection::open(directory.path().join("state.sqlite3")).unwrap();
+        let unchanged: Vec<u8> = again.query_row("SELECT noise_secret FROM tasks", [], |row| row.get(0)).unwrap();
+        assert_eq!(unchanged, secret);
     }
 
     #[test]
     fn a_file_of_a_later_layout_is_refused_and_left_alone() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("state.sqlite3");
-        at_first_layout(&path).execute_batch("UPDATE meta SET value = '3' WHERE key = 'layout'").unwrap();
+        at_first_layout(&path).execute_batch("UPDATE meta SET value = '4' WHERE key = 'layout'").unwrap();
         let error = Store::open(directory.path(), AggregatorRole::Leader, None).err().unwrap();
-        assert!(error.is_input() && error.to_string().contains("layout 3"), "{error}");
+        assert!(error.is_input() && error.to_string().contains("layout 4"), "{error}");
         let layout: String = Connection::open(&path)
             .unwrap()
             .query_row("SELECT value FROM meta WHERE key = 'layout'", [], |row| row.get(0))
             .unwrap();
-        assert_eq!(layout, "3");
+        assert_eq!(layout, "4");
     }
 }

@@ -44,6 +44,7 @@ use layout::DATABASE;
 pub(crate) use layout::copy_into;
 pub use layout::{STATE_FILE, back_up};
 pub(crate) use reports::{ClaimedId, QueuedReport};
+pub(crate) use tasks::StoredTask;
 
 /// Changes that may wait for the writer; beyond that, callers wait in turn.
 const QUEUE: usize = 4096;
@@ -183,6 +184,7 @@ impl Store {
         }
         DATABASE.migrate(&mut connection, directory)?;
         claim(&connection, role, directory)?;
+        tasks::give_noise_secrets(&connection)?;
         let reader = DATABASE.connect(directory)?;
         let (writer, thread) = spawn_writer(connection)?;
         Ok(Self {
@@ -436,6 +438,9 @@ fn claim(connection: &Connection, role: AggregatorRole, directory: &Path) -> Res
     }
     Ok(())
 }
+
+#[cfg(all(test, unix))]
+mod faults;
 
 #[cfg(test)]
 mod tests {

@@ -1,30 +1,27 @@
 //! Tasks, the keys that open their reports, and the time by which both expire.
 
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 use uptack_dap::{
     protocol::{self, HpkePrivateKey, TaskId},
     task::{self, AggregatorTask},
 };
 
-use super::{ChangeError, ChangeResult, SqlResult, Store, StoreError, StoreResult, TaskStore, read_u64};
-use crate::error::Result;
+use super::{ChangeError, ChangeResult, SqlResult, Store, StoreError, StoreResult, TaskStore, damaged, read_u64};
+use crate::{aggregator::noise_secret::NoiseSecret, error::Result};
 
 impl Store {
-    /// Stores a task, or finds the one of this name if its definition is the same. Returns the stored one with its
-    /// number.
-    pub(crate) async fn register_task(
-        &self,
-        task: AggregatorTask,
-    ) -> ChangeResult<(i64, AggregatorTask), &'static str> {
+    /// Stores a task with a fresh secret for its noise, or finds the one of this name if its definition is the same. Returns the
+    /// stored one.
+    pub(crate) async fn register_task(&self, task: AggregatorTask) -> ChangeResult<StoredTask, &'static str> {
         self.write(move |connection| register(connection, task)).await
     }
 
-    /// The numbers and definitions of all tasks that have not been removed.
-    pub(crate) fn task_definitions(&self) -> Result<Vec<(i64, Vec<u8>)>> {
+    /// All tasks that have not been removed, with their definitions as they are stored.
+    pub(crate) fn tasks(&self) -> Result<Vec<StoredTask<Vec<u8>>>> {
         self.read(|connection| {
-            let mut statement =
-                connection.prepare("SELECT task, definition FROM tasks WHERE definition IS NOT NULL")?;
-            Ok(statement.query_map([], |row| row.try_into())?.collect::<SqlResult<_>>()?)
+            let statement = "SELECT task, definition, noise_secret FROM tasks WHERE definition IS NOT NULL";
+            let mut statement = connection.prepare(statement)?;
+            Ok(statement.query_map([], read_task)?.collect::<SqlResult<_>>()?)
         })
     }
 
@@ -88,6 +85,38 @@ impl Store {
     }
 }
 
+/// A task as it is stored.
+pub(crate) struct StoredTask<D = AggregatorTask> {
+    pub(crate) number: i64,
+    pub(crate) definition: D,
+    pub(crate) noise_secret: NoiseSecret,
+}
+
+impl<D> StoredTask<D> {
+    /// The same with another form of the definition.
+    pub(crate) fn with<E>(self, definition: E) -> StoredTask<E> {
+        StoredTask { number: self.number, definition, noise_secret: self.noise_secret }
+    }
+}
+
+/// From the columns `task`, `definition` and `noise_secret`.
+fn read_task(row: &Row<'_>) -> SqlResult<StoredTask<Vec<u8>>> {
+    let noise_secret = NoiseSecret::from_bytes(row.get_ref(2)?.as_blob()?).ok_or_else(|| damaged(2, "noise_secret"))?;
+    Ok(StoredTask { number: row.get(0)?, definition: row.get(1)?, noise_secret })
+}
+
+/// Gives a secret to tasks of an earlier layout, whose noise was not derived from one.
+pub(super) fn give_noise_secrets(connection: &Connection) -> SqlResult<()> {
+    let statement = "SELECT task FROM tasks WHERE definition IS NOT NULL AND noise_secret IS NULL";
+    let tasks: Vec<i64> = connection.prepare(statement)?.query_map([], |row| row.get(0))?.collect::<SqlResult<_>>()?;
+    for task in tasks {
+        let secret = NoiseSecret::generate();
+        let statement = "UPDATE tasks SET noise_secret = ?2 WHERE task = ?1 AND noise_secret IS NULL";
+        connection.execute(statement, params![task, secret.as_bytes()])?;
+    }
+    Ok(())
+}
+
 /// A key under which clients seal shares to this aggregator.
 pub(crate) struct StoredKey {
     pub(crate) config: Vec<u8>,
@@ -109,7 +138,7 @@ impl TaskStore<'_> {
         for table in TABLES_OF_A_TASK {
             self.run(&format!("DELETE FROM {table} WHERE task = ?1"), [self.task])?;
         }
-        self.run("UPDATE tasks SET definition = NULL WHERE task = ?1", [self.task])
+        self.run("UPDATE tasks SET definition = NULL, noise_secret = NULL WHERE task = ?1", [self.task])
     }
 
     /// Takes no more reports from before `floor`, and deletes what recognized them, with the jobs and sums of their
@@ -145,27 +174,38 @@ const TABLES_OF_A_TASK: [&str; 9] = [
     "collection_jobs",
 ];
 
-fn register(connection: &Connection, task: AggregatorTask) -> ChangeResult<(i64, AggregatorTask), &'static str> {
-    match find_task(connection, &task.parameters.task_id)? {
-        Some((number, Some(text))) => match task::parse_aggregator_task(&text) {
-            Ok(stored) if is_same(&stored, &task) => Ok((number, stored)),
+fn register(connection: &Connection, task: AggregatorTask) -> ChangeResult<StoredTask, &'static str> {
+    let id = &task.parameters.task_id;
+    if let Some(known) = find_task(connection, id)? {
+        return match task::parse_aggregator_task(&known.definition) {
+            Ok(stored) if is_same(&stored, &task) => Ok(known.with(stored)),
             _ => Err(ChangeError::Refused("a task of this name is already served with another definition")),
-        },
-        Some((_, None)) => Err(ChangeError::Refused("a task of this name was removed; names are not used twice")),
-        None => Ok((insert_task(connection, &task)?, task)),
+        };
     }
+    if is_known(connection, id)? {
+        return Err(ChangeError::Refused("a task of this name was removed; names are not used twice"));
+    }
+    Ok(insert_task(connection, task)?)
 }
 
-/// A task's number, and its definition unless it has been removed.
-fn find_task(connection: &Connection, id: &TaskId) -> SqlResult<Option<(i64, Option<Vec<u8>>)>> {
-    let statement = "SELECT task, definition FROM tasks WHERE task_id = ?1";
-    connection.query_row(statement, [id.as_ref()], |row| row.try_into()).optional()
+/// The task of this name, unless it has been removed.
+fn find_task(connection: &Connection, id: &TaskId) -> SqlResult<Option<StoredTask<Vec<u8>>>> {
+    let statement = "SELECT task, definition, noise_secret FROM tasks WHERE task_id = ?1 AND definition IS NOT NULL";
+    connection.query_row(statement, [id.as_ref()], read_task).optional()
 }
 
-fn insert_task(connection: &Connection, task: &AggregatorTask) -> SqlResult<i64> {
-    let id = task.parameters.task_id.as_ref();
-    connection.execute("INSERT INTO tasks(task_id, definition) VALUES (?1, ?2)", params![id, to_json(task)])?;
-    Ok(connection.last_insert_rowid())
+/// Whether there is, or was, a task of this name.
+fn is_known(connection: &Connection, id: &TaskId) -> SqlResult<bool> {
+    connection.prepare("SELECT 1 FROM tasks WHERE task_id = ?1")?.exists([id.as_ref()])
+}
+
+fn insert_task(connection: &Connection, definition: AggregatorTask) -> SqlResult<StoredTask> {
+    let (id, noise_secret) = (definition.parameters.task_id, NoiseSecret::generate());
+    connection.execute(
+        "INSERT INTO tasks(task_id, definition, noise_secret) VALUES (?1, ?2, ?3)",
+        params![id.as_ref(), to_json(&definition), noise_secret.as_bytes()],
+    )?;
+    Ok(StoredTask { number: connection.last_insert_rowid(), definition, noise_secret })
 }
 
 fn to_json(task: &AggregatorTask) -> Vec<u8> {

@@ -131,6 +131,14 @@ impl TaskDefinition {
         }
     }
 
+    /// The desk whose card it is, if it is one's and the signature holds.
+    pub(crate) fn signer(&self) -> Option<PublicKey> {
+        match self {
+            Self::Card(definition) => definition.card.open().ok().map(|opened| opened.signer),
+            Self::Plain(_) => None,
+        }
+    }
+
     /// The name of the task.
     pub fn task_id(&self) -> TaskId {
         match self {
@@ -186,11 +194,7 @@ impl Admission {
 
     /// Whether a task that was taken up earlier may still be served.
     pub fn check_again(&self, task: &AggregatorTask) -> Result<()> {
-        let (Some(card), Some(signature)) = (&task.card, &task.card_signature) else {
-            return self.check_without_card(task);
-        };
-        let signed =
-            SignedCard { query: task.parameters.task_id.to_string(), card: card.clone(), signature: signature.clone() };
+        let Some(signed) = signed_card(task) else { return self.check_without_card(task) };
         // The parameters were compared with the card's when the stored task was read.
         self.check_card(&signed.open()?.signer, task)
     }
@@ -230,6 +234,17 @@ impl Admission {
         }
         Ok(())
     }
+}
+
+/// The signed card that a task was computed from; none if it was defined without one.
+fn signed_card(task: &AggregatorTask) -> Option<SignedCard> {
+    let (card, signature) = (task.card.clone()?, task.card_signature.clone()?);
+    Some(SignedCard { query: task.parameters.task_id.to_string(), card, signature })
+}
+
+/// The desk whose card a task was computed from.
+pub(crate) fn signer_of(task: &AggregatorTask) -> Option<PublicKey> {
+    signed_card(task)?.open().ok().map(|opened| opened.signer)
 }
 
 /// Parses JSON. Errors only give the position, because the library's own messages could quote a secret.

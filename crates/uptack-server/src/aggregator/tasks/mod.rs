@@ -9,11 +9,15 @@ pub(crate) mod pair_secret;
 use tokio::sync::{Notify, watch};
 use uptack_dap::{
     protocol::{ProblemType, TaskId, Vdaf},
+    signed::PublicKey,
     task::{AggregatorTask, TaskParameters},
 };
 
 use crate::{
-    aggregator::store::{ChangeResult, TaskStore},
+    aggregator::{
+        noise_secret::NoiseSecret,
+        store::{ChangeResult, StoredTask, TaskStore},
+    },
     base::problem::Problem,
     error::Result,
 };
@@ -24,6 +28,10 @@ pub(crate) struct ServedTask {
     /// Its number in the store.
     pub(crate) number: i64,
     pub(crate) definition: AggregatorTask,
+    /// What the noise of its batches is derived from.
+    pub(crate) noise_secret: NoiseSecret,
+    /// The desk whose card it is; none if it was defined without one.
+    pub(crate) signer: Option<PublicKey>,
     /// Whether its card requires a credential with every report.
     pub(crate) needs_credential: bool,
     pub(crate) vdaf: Vdaf,
@@ -36,9 +44,12 @@ pub(crate) struct ServedTask {
 }
 
 impl ServedTask {
-    pub(crate) fn new(number: i64, definition: AggregatorTask, failures: Failures) -> Result<Self> {
+    pub(crate) fn new(stored: StoredTask, failures: Failures) -> Result<Self> {
+        let StoredTask { number, definition, noise_secret } = stored;
         Ok(Self {
             number,
+            noise_secret,
+            signer: definition::signer_of(&definition),
             needs_credential: enrolment::is_required(&definition),
             vdaf: Vdaf::new(&definition.parameters.vdaf)?,
             definition,

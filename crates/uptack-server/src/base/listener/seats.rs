@@ -2,6 +2,7 @@
 
 use std::{
     collections::HashMap,
+    hash::Hash,
     net::{IpAddr, Ipv6Addr},
     sync::{
         Arc, Mutex,
@@ -17,6 +18,9 @@ use crate::base::lock;
 pub struct ClientAddress(IpAddr);
 
 impl ClientAddress {
+    /// For requests that came through no listener.
+    pub(crate) const UNKNOWN: Self = Self(IpAddr::V6(Ipv6Addr::UNSPECIFIED));
+
     /// The part of an address that limits apply to.
     pub fn of(address: IpAddr) -> Self {
         Self(match address.to_canonical() {
@@ -158,39 +162,36 @@ impl Drop for Serving {
     }
 }
 
-/// Places of a resource that is costly to hold, such as a stream: limited in all, and for each address.
+/// Places of a resource that is costly to hold, such as a stream: limited in all, and for each holder, such as an address.
 #[derive(Debug)]
-pub struct Shares {
+pub struct Shares<K = ClientAddress> {
     all: usize,
-    per_address: usize,
-    taken: Mutex<HashMap<ClientAddress, usize>>,
+    per_holder: usize,
+    taken: Mutex<HashMap<K, usize>>,
 }
 
 /// One of [`Shares`], free again when it is dropped.
 #[derive(Debug)]
-pub struct Share {
-    shares: Arc<Shares>,
-    address: ClientAddress,
+pub struct Share<K: Hash + Eq = ClientAddress> {
+    shares: Arc<Shares<K>>,
+    holder: K,
 }
 
-impl Shares {
-    /// `all` places, of which one address gets at most `per_address`.
-    pub fn new(all: usize, per_address: usize) -> Arc<Self> {
-        Arc::new(Self { all, per_address, taken: Mutex::default() })
+impl<K: Hash + Eq + Clone> Shares<K> {
+    /// `all` places, of which one holder gets at most `per_holder`.
+    pub fn new(all: usize, per_holder: usize) -> Arc<Self> {
+        Arc::new(Self { all, per_holder, taken: Mutex::new(HashMap::new()) })
     }
 
-    /// A place, if there is one left for this address.
-    pub fn take(self: &Arc<Self>, address: ClientAddress) -> Option<Share> {
+    /// A place, if there is one left for this holder.
+    pub fn take(self: &Arc<Self>, holder: K) -> Option<Share<K>> {
         let mut taken = lock(&self.taken);
-        if taken.values().sum::<usize>() >= self.all {
+        let own = taken.get(&holder).copied().unwrap_or_default();
+        if own >= self.per_holder || taken.values().sum::<usize>() >= self.all {
             return None;
         }
-        let held = taken.entry(address).or_default();
-        if *held >= self.per_address {
-            return None;
-        }
-        *held += 1;
-        Some(Share { shares: Arc::clone(self), address })
+        taken.insert(holder.clone(), own + 1);
+        Some(Share { shares: Arc::clone(self), holder })
     }
 
     /// How many are taken.
@@ -199,13 +200,13 @@ impl Shares {
     }
 }
 
-impl Drop for Share {
+impl<K: Hash + Eq> Drop for Share<K> {
     fn drop(&mut self) {
         let mut taken = lock(&self.shares.taken);
-        if let Some(held) = taken.get_mut(&self.address) {
+        if let Some(held) = taken.get_mut(&self.holder) {
             *held -= 1;
             if *held == 0 {
-                taken.remove(&self.address);
+                taken.remove(&self.holder);
             }
         }
     }

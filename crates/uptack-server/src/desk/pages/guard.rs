@@ -7,7 +7,7 @@ use super::{
     frame::{FORM_TOKEN, PageError, PageResult, Visitor},
 };
 use crate::{
-    base::{http::read_body, lock},
+    base::{bodies::Sender, lock},
     desk::tokens,
 };
 use axum::{
@@ -50,7 +50,7 @@ impl FromRequest<Arc<Pages>> for SubmittedForm {
     async fn from_request(request: Request, pages: &Arc<Pages>) -> PageResult<Self> {
         let (parts, body) = request.into_parts();
         let visitor = pages.visitor(&parts.headers)?;
-        let fields = pages.read_form(&parts.headers, body).await?;
+        let fields = pages.read_form(&parts.headers, body, LARGEST_FORM, Sender::Known).await?;
         check_form_token(fields.get(FORM_TOKEN), &visitor.form_token)?;
         Ok(Self { visitor, fields })
     }
@@ -72,38 +72,49 @@ impl Pages {
     }
 
     /// Reads a form whose token is still to be checked.
-    pub(super) async fn read_form(&self, headers: &HeaderMap, body: Body) -> PageResult<FormFields> {
+    pub(super) async fn read_form(
+        &self,
+        headers: &HeaderMap,
+        body: Body,
+        limit: usize,
+        sender: Sender,
+    ) -> PageResult<FormFields> {
         check_origin(headers)?;
-        let body = read_body(body, LARGEST_FORM, self.shared.config.request_timeout).await?;
+        let body = self.shared.bodies.read(body, limit, sender).await?;
         Ok(FormFields::parse(&body))
     }
 
     pub(super) fn shown_session(&self, headers: &HeaderMap) -> Option<String> {
-        [true, false].into_iter().find_map(|secure| cookie(headers, &self.session_name(secure)))
+        cookie(headers, &self.session_name(headers))
     }
 
-    /// The cookie's name. With the prefix, browsers accept it only from this very host and over TLS.
-    fn session_name(&self, secure: bool) -> String {
-        format!("{}uptack-{}", if secure { "__Host-" } else { "" }, self.port)
+    fn session_name(&self, headers: &HeaderMap) -> String {
+        self.cookie_name(headers, "uptack")
+    }
+
+    /// The one name of a cookie that counts. Over TLS it has the prefix with which browsers accept it only from this very host and
+    /// over TLS: without it, a page on another port or subdomain could set the cookie, and give a browser somebody else's
+    /// session.
+    fn cookie_name(&self, headers: &HeaderMap, name: &str) -> String {
+        format!("{}{name}-{}", if self.is_secure(headers) { "__Host-" } else { "" }, self.port)
     }
 
     /// The cookie that shows a session, or ends it.
     pub(super) fn session_cookie(&self, headers: &HeaderMap, id: Option<&Token>) -> HeaderValue {
-        let name = self.session_name(self.is_secure(headers));
-        self.cookie(headers, &name, id.map(Token::as_str), LIFETIME)
+        self.cookie(headers, &self.session_name(headers), id.map(Token::as_str), LIFETIME)
     }
 
     /// The cookie that binds the sign-in form to the browser that asked for it.
     pub(super) fn visit_cookie(&self, headers: &HeaderMap, visit: &Token) -> HeaderValue {
-        self.cookie(headers, &self.visit_name(), Some(visit.as_str()), 3600)
+        self.cookie(headers, &self.visit_name(headers), Some(visit.as_str()), 3600)
     }
 
     pub(super) fn shown_visit(&self, headers: &HeaderMap) -> Option<Token> {
-        Token::try_from(cookie(headers, &self.visit_name())?).ok()
+        Token::try_from(cookie(headers, &self.visit_name(headers))?).ok()
     }
 
-    fn visit_name(&self) -> String {
-        format!("uptack-visit-{}", self.port)
+    fn visit_name(&self, headers: &HeaderMap) -> String {
+        self.cookie_name(headers, "uptack-visit")
     }
 
     fn cookie(&self, headers: &HeaderMap, name: &str, value: Option<&str>, lifetime: u64) -> HeaderValue {
@@ -116,7 +127,7 @@ impl Pages {
 
     /// Whether the browser speaks TLS to us, or to a proxy that says so. A client that says so falsely only gets a
     /// cookie that its own browser does not send back.
-    fn is_secure(&self, headers: &HeaderMap) -> bool {
+    pub(super) fn is_secure(&self, headers: &HeaderMap) -> bool {
         let forwarded = headers.get("x-forwarded-proto").is_some_and(|value| value == "https");
         self.shared.config.tls.is_some() || forwarded
     }

@@ -43,6 +43,7 @@ pub(crate) struct Pages {
     plans: ask::Plans,
     outcomes: questions::EstimatedRecords,
     counts: questions::ReportCounts,
+    live: questions::LiveQuestions,
 }
 
 impl Pages {
@@ -56,6 +57,7 @@ impl Pages {
             plans: ask::Plans::default(),
             outcomes: questions::EstimatedRecords::default(),
             counts: questions::ReportCounts::default(),
+            live: questions::LiveQuestions::default(),
         }
     }
 

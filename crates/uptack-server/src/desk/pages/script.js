@@ -5,6 +5,28 @@
 const PAUSE = 250;
 const AGAIN = 700;
 
+// Marks the field that the plan is at fault with, and no other.
+function markFault(form, plan) {
+  for (const words of form.querySelectorAll(".field-fault")) words.remove();
+  for (const field of form.querySelectorAll("[aria-invalid]")) {
+    field.removeAttribute("aria-invalid");
+    describe(field, []);
+  }
+  const fault = plan.querySelector(".fault[data-field]");
+  const field = fault && form.elements.namedItem(fault.dataset.field);
+  if (!field) return;
+  field.setAttribute("aria-invalid", "true");
+  describe(field, [fault.id]);
+}
+
+// Names the elements that describe a field: these, and its help.
+function describe(field, ids) {
+  const help = (field.getAttribute("aria-describedby") ?? "").split(" ").filter((id) => id.endsWith("-help"));
+  const all = [...ids, ...help];
+  if (all.length > 0) field.setAttribute("aria-describedby", all.join(" "));
+  else field.removeAttribute("aria-describedby");
+}
+
 function followForm(form) {
   const plan = document.getElementById("plan");
   let timer = 0;
@@ -19,6 +41,7 @@ function followForm(form) {
       if (answer.status === 401) return location.reload();
       if (!answer.ok) throw new Error(answer.status);
       plan.innerHTML = await answer.text();
+      markFault(form, plan);
       if (answer.status === 202) timer = setTimeout(ask, AGAIN);
     } catch (error) {
       if (error.name !== "AbortError") timer = setTimeout(ask, 4 * AGAIN);

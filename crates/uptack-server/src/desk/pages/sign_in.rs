@@ -2,7 +2,7 @@
 
 use axum::{
     body::Body,
-    extract::State,
+    extract::{Extension, State},
     http::{HeaderMap, Method, StatusCode, header},
     response::{IntoResponse, Redirect, Response},
 };
@@ -14,7 +14,14 @@ use super::{
     frame::{self, FORM_TOKEN},
     guard::{FormFields, SubmittedForm, check_form_token},
 };
-use crate::{desk::tokens, error::Result};
+use crate::{
+    base::{
+        bodies::{LARGEST_OF_STRANGERS, Sender},
+        listener::ClientAddress,
+        problem::Answer,
+    },
+    desk::tokens,
+};
 
 /// The path of a link that works once.
 pub(super) const ONCE: &str = "/pages/sign-in/once";
@@ -29,15 +36,20 @@ pub(super) async fn form(State(pages): Site, headers: HeaderMap) -> PageResponse
     })
 }
 
-pub(super) async fn submit(State(pages): Site, headers: HeaderMap, body: Body) -> PageResponse {
-    let fields = pages.read_form(&headers, body).await?;
+pub(super) async fn submit(
+    State(pages): Site,
+    Extension(address): Extension<ClientAddress>,
+    headers: HeaderMap,
+    body: Body,
+) -> PageResponse {
     let Some(visit) = pages.shown_visit(&headers) else {
         let words =
             "Your browser did not send the cookie that came with the form. Allow cookies of this page and try again.";
         return Ok(pages.sign_in_page(&headers, StatusCode::FORBIDDEN, Some(words)));
     };
+    let fields = pages.read_form(&headers, body, LARGEST_OF_STRANGERS, Sender::Stranger(address)).await?;
     check_form_token(fields.get(FORM_TOKEN), &visit.hash().to_text())?;
-    let Some(token) = pages.valid_token(fields.get("token"))? else {
+    let Some(token) = pages.valid_token(address, fields.get("token"))? else {
         let words = "This is not the token of an analyst of this desk.";
         return Ok(pages.sign_in_page(&headers, StatusCode::UNAUTHORIZED, Some(words)));
     };
@@ -78,8 +90,9 @@ pub(super) async fn sign_out(State(pages): Site, headers: HeaderMap, _form: Subm
 
 impl Pages {
     /// The hash of a token that was shown, if it is somebody's.
-    fn valid_token(&self, shown: &str) -> Result<Option<TokenHash>> {
-        let Some(caller) = tokens::caller(&self.shared.tokens(), shown.as_bytes())? else { return Ok(None) };
+    fn valid_token(&self, address: ClientAddress, shown: &str) -> Answer<Option<TokenHash>> {
+        let find = || tokens::caller(&self.shared.tokens(), shown.as_bytes());
+        let Some(caller) = self.shared.brake.look_up(address, shown.as_bytes(), find)? else { return Ok(None) };
         let Ok(token) = Token::try_from(shown.to_owned()) else { return Ok(None) };
         tracing::info!(caller = caller.name, "signed in");
         Ok(Some(token.hash()))

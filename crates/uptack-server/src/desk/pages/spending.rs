@@ -24,6 +24,8 @@ use crate::{
 
 /// Most cards that are added up, the latest first.
 const MOST: usize = 10_000;
+/// Cards that are in memory at once.
+const AT_ONCE: usize = 100;
 
 /// The most that an owner can have spent by answering every question asked of a group, by view.
 #[derive(Default, Clone)]
@@ -69,10 +71,17 @@ impl Spending {
         let mut paid = HashSet::new();
         // Nobody has answered a query that is not open yet; a cancelled one may have been answered before.
         let seen = |query: &Query| query.state != store::QueryState::Opening;
-        for query in store.asked_by(analyst, 0, MOST)?.into_iter().filter(seen) {
-            let card = query.card()?;
-            if paid.insert(card_task::names(&card)?.charge.to_string()) {
-                spending.add(&card);
+        for from in (0..MOST).step_by(AT_ONCE) {
+            let queries = store.asked_by(analyst, from, AT_ONCE)?;
+            let is_last = queries.len() < AT_ONCE;
+            for query in queries.into_iter().filter(seen) {
+                let card = query.card()?;
+                if paid.insert(card_task::names(&card)?.charge.to_string()) {
+                    spending.add(&card);
+                }
+            }
+            if is_last {
+                break;
             }
         }
         Ok(spending)

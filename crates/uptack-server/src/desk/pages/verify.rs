@@ -1,8 +1,9 @@
 //! Recomputing what a card or a record states.
 
 use axum::{
+    body::Body,
     extract::{FromRequest, Multipart, Request, State, multipart::MultipartError},
-    http::{HeaderMap, StatusCode},
+    http::HeaderMap,
     response::Response,
 };
 use maud::{Markup, html};
@@ -22,12 +23,15 @@ use super::{
     frame::{self, FORM_TOKEN, PageError, PageResult, Tab, Visitor, scrolling_table},
     guard,
 };
+use crate::base::bodies::Sender;
 
+/// Largest form with a card or a record.
+const LARGEST_DOCUMENT: usize = 2 * 1024 * 1024;
 /// The longest value that is shown in full, in characters.
 const LONGEST_SHOWN: usize = 160;
 
 pub(super) async fn form(visitor: Visitor) -> PageResponse {
-    Ok(form_page(&visitor, None))
+    Ok(form_page(&visitor, None, ""))
 }
 
 pub(super) async fn submit(State(pages): Site, visitor: Visitor, headers: HeaderMap, request: Request) -> PageResponse {
@@ -35,11 +39,11 @@ pub(super) async fn submit(State(pages): Site, visitor: Visitor, headers: Header
     guard::check_form_token(&sent.form_token, &visitor.form_token)?;
     let document = match Document::from_json(&sent.text) {
         Ok(document) => document,
-        Err(error) => return Ok(form_page(&visitor, Some(&error.to_string()))),
+        Err(error) => return Ok(form_page(&visitor, Some(&error.to_string()), &sent.pasted)),
     };
     Ok(match pages.verify(document, sent.only_own_key).await?.as_ref() {
-        Ok(verified) => page(&visitor, html! { (verified.markup()) (verify_form(&visitor, None)) }),
-        Err(words) => form_page(&visitor, Some(words)),
+        Ok(verified) => page(&visitor, html! { (verified.markup()) (verify_form(&visitor, None, "")) }),
+        Err(words) => form_page(&visitor, Some(words), &sent.pasted),
     })
 }
 
@@ -50,8 +54,8 @@ impl Pages {
     }
 }
 
-fn form_page(visitor: &Visitor, fault: Option<&str>) -> Response {
-    page(visitor, verify_form(visitor, fault))
+fn form_page(visitor: &Visitor, fault: Option<&str>, pasted: &str) -> Response {
+    page(visitor, verify_form(visitor, fault, pasted))
 }
 
 fn page(visitor: &Visitor, body: Markup) -> Response {
@@ -67,14 +71,17 @@ fn busy() -> PageError {
 struct Sent {
     form_token: String,
     text: String,
+    /// What was pasted, to be shown again if it cannot be read.
+    pasted: String,
     only_own_key: bool,
 }
 
 impl Sent {
     async fn read(pages: &Pages, headers: &HeaderMap, request: Request) -> PageResult<Self> {
         guard::check_origin(headers)?;
-        let late = |_| PageError::page(StatusCode::REQUEST_TIMEOUT, "The document did not arrive in time.");
-        tokio::time::timeout(pages.shared.config.request_timeout, Self::read_parts(request)).await.map_err(late)?
+        let (parts, body) = request.into_parts();
+        let body = pages.shared.bodies.read(body, LARGEST_DOCUMENT, Sender::Known).await?;
+        Self::read_parts(Request::from_parts(parts, Body::from(body.to_vec()))).await
     }
 
     async fn read_parts(request: Request) -> PageResult<Self> {
@@ -82,7 +89,6 @@ impl Sent {
         let parts = Multipart::from_request(request, &()).await;
         let mut parts = parts.map_err(|error| PageError::page(error.status(), error.body_text()))?;
         let mut sent = Self::default();
-        // A body of more than two MiB is refused while it is read.
         while let Some(part) = parts.next_field().await.map_err(refuse)? {
             let name = part.name().unwrap_or_default().to_owned();
             sent.set(&name, part.text().await.map_err(refuse)?);
@@ -94,7 +100,8 @@ impl Sent {
         match name {
             FORM_TOKEN => self.form_token = text,
             "own_key" => self.only_own_key = true,
-            "document" | "file" if !text.trim().is_empty() => self.text = text,
+            "document" if !text.trim().is_empty() => (self.text, self.pasted) = (text.clone(), text),
+            "file" if !text.trim().is_empty() => self.text = text,
             _ => {}
         }
     }
@@ -173,18 +180,19 @@ fn short(text: &str) -> String {
     if start.len() < text.len() { format!("{start}…") } else { start }
 }
 
-fn verify_form(visitor: &Visitor, fault: Option<&str>) -> Markup {
+fn verify_form(visitor: &Visitor, fault: Option<&str>, pasted: &str) -> Markup {
     html! {
         section.panel {
             h2 { "Verify a card or a record" }
             p { "Every claim, the name, the signature, the tallies and the estimates are computed again by this desk's library. \
                  Whoever does not trust this desk runs " code { "uptack verify" } " instead, which needs no desk." }
-            @if let Some(fault) = fault { p.fault role="alert" { (fault) } }
+            @if let Some(fault) = fault { p.fault #document-fault role="alert" { (fault) } }
             form method="post" action="/pages/verify" enctype="multipart/form-data" {
                 (frame::form_token(visitor))
                 div.field {
                     label for="document" { "Paste it" }
-                    textarea #document name="document" rows="8" spellcheck="false" {}
+                    textarea #document name="document" rows="8" spellcheck="false" aria-invalid=[fault.map(|_| "true")]
+                        aria-describedby=[fault.map(|_| "document-fault")] { (pasted) }
                 }
                 div.field {
                     label for="file" { "or choose a file (JSON)" }

@@ -16,6 +16,7 @@ use std::{
         atomic::{AtomicU64, Ordering},
     },
 };
+use tokio::sync::Semaphore;
 use uptack::card::Card;
 use uptack_dap::{protocol::CollectionJobId, signed::SignedCard, task::CollectorTask};
 use url::Url;
@@ -30,6 +31,9 @@ use crate::{
 use layout::DATABASE;
 
 pub use layout::{STATE_FILE, back_up};
+
+/// Calls that run at once. There is one connection, so more would only be threads that wait for its lock.
+const CALLS_AT_ONCE: usize = 4;
 
 /// The state of a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -70,6 +74,11 @@ impl QueryState {
         matches!(self, Self::Released | Self::Withheld | Self::Cancelled)
     }
 
+    /// The state at a moment of a query that closes at another one.
+    fn at(self, closes: u64, now: u64) -> Self {
+        if self == Self::Open && now >= closes { Self::Closed } else { self }
+    }
+
     fn read(name: &str) -> Result<Self> {
         Self::ALL.into_iter().find(|state| state.name() == name).ok_or_else(damaged)
     }
@@ -104,7 +113,7 @@ impl Query {
 
     /// The state at a moment: a query counts as closed from the moment that its card names.
     pub(crate) fn state_at(&self, now: u64) -> QueryState {
-        if self.state == QueryState::Open && now >= self.closes { QueryState::Closed } else { self.state }
+        self.state.at(self.closes, now)
     }
 
     /// The record, once it is released.
@@ -131,8 +140,35 @@ impl QueryTimes {
     }
 }
 
+/// A query as it is searched for, without its card.
+#[derive(Debug, Clone)]
+pub(crate) struct AskedEntry {
+    pub(crate) query: String,
+    pub(crate) question: Option<String>,
+    closes: u64,
+    state: QueryState,
+}
+
+impl AskedEntry {
+    /// The state at a moment.
+    pub(crate) fn state_at(&self, now: u64) -> QueryState {
+        self.state.at(self.closes, now)
+    }
+
+    fn read(row: &Row<'_>) -> Result<Self> {
+        Ok(Self {
+            query: row.get("query")?,
+            question: row.get("question")?,
+            closes: read_u64(row, "closes")?,
+            state: QueryState::read(&row.get::<_, String>("state")?)?,
+        })
+    }
+}
+
 pub(crate) struct Store {
     connection: Mutex<Connection>,
+    /// Calls that run.
+    turns: Arc<Semaphore>,
     /// How often queries were changed since the store was opened.
     changes: AtomicU64,
     /// Held for as long as the store is open: a second desk would drive the same queries.
@@ -145,16 +181,22 @@ impl Store {
         let lock = DATABASE.lock(directory)?;
         let mut connection = DATABASE.connect(directory)?;
         DATABASE.migrate(&mut connection, directory)?;
-        Ok(Self { connection: Mutex::new(connection), changes: AtomicU64::new(0), _lock: lock })
+        let turns = Arc::new(Semaphore::new(CALLS_AT_ONCE));
+        Ok(Self { connection: Mutex::new(connection), turns, changes: AtomicU64::new(0), _lock: lock })
     }
 
-    /// Runs a call where it may block.
+    /// Runs a call where it may block, when it is its turn. A caller that hangs up before that leaves nothing behind.
     pub(crate) async fn run<T: Send + 'static>(
         self: &Arc<Self>,
         call: impl FnOnce(&Self) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let store = Arc::clone(self);
-        let outcome = tokio::task::spawn_blocking(move || call(&store)).await;
+        let turn = Arc::clone(&self.turns).acquire_owned().await.expect("the semaphore is never closed");
+        let call = move || {
+            let _turn = turn;
+            call(&store)
+        };
+        let outcome = tokio::task::spawn_blocking(call).await;
         outcome.unwrap_or_else(|_| Err(Error::environment("storage: a call failed")))
     }
 
@@ -254,6 +296,39 @@ impl Store {
         read_all(statement.query(params![analyst, from as i64, most as i64])?)
     }
 
+    /// The names of those of the latest `searched` queries of an analyst, or of everybody, that `matches`: at most `most` of
+    /// them, without the first `from`. However many are searched, no more than the question of one card is in memory.
+    pub(crate) fn find_asked(
+        &self,
+        analyst: Option<&str>,
+        searched: usize,
+        (from, most): (usize, usize),
+        mut matches: impl FnMut(&AskedEntry) -> bool,
+    ) -> Result<Vec<String>> {
+        let connection = self.lock();
+        let mut statement = connection.prepare_cached(
+            "SELECT query, closes, state, json_extract(card, '$.question') AS question FROM queries
+             WHERE ?1 IS NULL OR analyst = ?1 ORDER BY closes DESC, query LIMIT ?2",
+        )?;
+        let mut rows = statement.query(params![analyst, searched as i64])?;
+        let (mut found, mut skipped) = (Vec::new(), 0);
+        while let Some(row) = rows.next()? {
+            let entry = AskedEntry::read(row)?;
+            if !matches(&entry) {
+                continue;
+            }
+            if skipped < from {
+                skipped += 1;
+                continue;
+            }
+            found.push(entry.query);
+            if found.len() == most {
+                break;
+            }
+        }
+        Ok(found)
+    }
+
     /// How many queries an analyst has asked, or all analysts.
     pub(crate) fn number_asked(&self, analyst: Option<&str>) -> Result<u64> {
         count(&self.lock(), "?1 IS NULL OR analyst = ?1", [analyst])
@@ -318,6 +393,7 @@ impl Store {
              WHERE query = ?1 AND state = 'closed' AND record IS NULL",
             [name, record],
         )?;
+        self.note_change();
         Ok(changed > 0)
     }
 
@@ -450,6 +526,22 @@ pub(crate) mod tests {
             record: None,
             analyst: Some("ada".to_owned()),
         }
+    }
+
+    #[tokio::test]
+    async fn calls_of_callers_who_hang_up_hold_no_threads() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Arc::new(Store::open(directory.path()).unwrap());
+        let all = Arc::clone(&store.turns).acquire_many_owned(CALLS_AT_ONCE as u32).await.unwrap();
+        for _ in 0..40 {
+            let store = Arc::clone(&store);
+            let gone = tokio::spawn(async move { store.run(|_| -> Result<()> { unreachable!() }).await });
+            tokio::task::yield_now().await;
+            gone.abort();
+            assert!(gone.await.unwrap_err().is_cancelled());
+        }
+        drop(all);
+        assert!(store.run(|store| store.setting("nothing")).await.unwrap().is_none());
     }
 
     #[test]

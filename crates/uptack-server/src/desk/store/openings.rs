@@ -18,12 +18,17 @@ pub(crate) struct OpeningRequest {
     pub(crate) digest: [u8; 32],
 }
 
-/// How much room queries that are not over may take.
+/// The seconds over which an analyst's requests are counted.
+pub(crate) const QUOTA_PERIOD: u64 = 600;
+
+/// How much room queries that are not over may take, and how much one analyst may ask.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Room {
     pub(crate) queries: u64,
     /// Bytes of their cards.
     pub(crate) bytes: u64,
+    /// Requests of one analyst that open queries, within [`QUOTA_PERIOD`].
+    pub(crate) requests: u64,
 }
 
 /// The outcome of a request.
@@ -39,12 +44,19 @@ pub(crate) enum OpeningOutcome {
     Over(QueryState),
     /// There is no room for them.
     Full,
+    /// The analyst has asked too much; it may ask again after this many seconds.
+    TooMany(u64),
 }
 
 impl Store {
     /// The outcome of a request that was made before; none if it is new.
     pub(crate) fn opened(&self, request: &OpeningRequest) -> Result<Option<OpeningOutcome>> {
         remembered(&self.lock(), request)
+    }
+
+    /// For how many seconds an analyst may open nothing more; none if it may.
+    pub(crate) fn quota_wait(&self, analyst: &str, room: Room, now: u64) -> Result<Option<u64>> {
+        quota_wait(&self.lock(), analyst, room, now)
     }
 
     /// Inserts a request's queries, all or none, and remembers the request with them. A request that was made before
@@ -61,6 +73,9 @@ impl Store {
         forget(&transaction, now)?;
         if let Some(before) = remembered(&transaction, request)? {
             return Ok(before);
+        }
+        if let Some(seconds) = quota_wait(&transaction, &request.analyst, room, now)? {
+            return Ok(OpeningOutcome::TooMany(seconds));
         }
         for query in queries {
             if let Some(refused) = insert_new(&transaction, query)? {
@@ -124,6 +139,16 @@ fn remember(connection: &Connection, request: &OpeningRequest, names: &[String],
     Ok(())
 }
 
+/// Until when an analyst's requests within the period are as many as it may make: until the oldest that counts is forgotten.
+fn quota_wait(connection: &Connection, analyst: &str, room: Room, now: u64) -> Result<Option<u64>> {
+    let statement = "SELECT created FROM openings WHERE analyst = ?1 AND created > ?2 ORDER BY created DESC
+         LIMIT 1 OFFSET ?3";
+    let after = now.saturating_sub(QUOTA_PERIOD) as i64;
+    let counted = params![analyst, after, room.requests.saturating_sub(1) as i64];
+    let created: Option<i64> = connection.query_row(statement, counted, |row| row.get(0)).optional()?;
+    Ok(created.map(|created| (created as u64 + QUOTA_PERIOD).saturating_sub(now).max(1)))
+}
+
 /// Whether the queries that are not over fit into the room.
 fn fits(connection: &Connection, room: Room) -> Result<bool> {
     let statement = "SELECT count(*), coalesce(sum(length(CAST(card AS BLOB))), 0) FROM queries
@@ -137,7 +162,7 @@ mod tests {
     use super::*;
     use crate::desk::store::tests::query;
 
-    const ROOM: Room = Room { queries: 3, bytes: 100 };
+    const ROOM: Room = Room { queries: 3, bytes: 100, requests: 100 };
 
     fn request(key: &str) -> OpeningRequest {
         OpeningRequest { analyst: "ada".to_owned(), key: key.to_owned(), digest: [7; 32] }
@@ -173,6 +198,30 @@ mod tests {
         assert!(store.opened(&request("k")).unwrap().is_some());
         forget(&store.lock(), 6 + REMEMBERED).unwrap();
         assert!(store.opened(&request("k")).unwrap().is_none());
+    }
+
+    #[test]
+    fn an_analyst_who_opens_card_after_card_has_to_wait_and_others_do_not() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::open(directory.path()).unwrap();
+        let room = Room { queries: 1000, bytes: 1 << 20, requests: 3 };
+        let open = |analyst: &str, key: &str, now: u64| {
+            let request = OpeningRequest { analyst: analyst.to_owned(), ..request(key) };
+            let asked = Query { analyst: Some(analyst.to_owned()), ..query(&format!("{analyst}-{key}")) };
+            store.open_queries(&request, &[asked], room, now).unwrap()
+        };
+        for (key, now) in [("1", 1000), ("2", 1001), ("3", 1002)] {
+            assert!(matches!(open("mallory", key, now), OpeningOutcome::Queries(_)));
+        }
+        assert_eq!(open("mallory", "4", 1003), OpeningOutcome::TooMany(QUOTA_PERIOD - 3));
+        assert_eq!(store.quota_wait("mallory", room, 1003).unwrap(), Some(QUOTA_PERIOD - 3));
+        assert!(store.query("mallory-4").unwrap().is_none());
+        // A repeated request opens nothing, and is answered; others are not concerned.
+        assert!(matches!(open("mallory", "3", 1003), OpeningOutcome::Queries(_)));
+        assert!(matches!(open("ada", "1", 1003), OpeningOutcome::Queries(_)));
+        // One request is forgotten after the other.
+        assert!(matches!(open("mallory", "4", 1000 + QUOTA_PERIOD), OpeningOutcome::Queries(_)));
+        assert_eq!(open("mallory", "5", 1000 + QUOTA_PERIOD), OpeningOutcome::TooMany(1));
     }
 
     #[test]

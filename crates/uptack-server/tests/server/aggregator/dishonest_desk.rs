@@ -17,7 +17,7 @@ use uptack_dap::{
     task::{AggregatorRole, AggregatorTask, CollectorTask, TaskParameters, TaskSet},
     token::Token,
 };
-use uptack_server::aggregator::{Admission, Aggregator, CardDefinition, Config, PairSecret, TaskDefinition};
+use uptack_server::aggregator::{Admission, Aggregator, CardDefinition, Config, DeskToken, PairSecret, TaskDefinition};
 use url::Url;
 
 use crate::aggregator::support::{PATIENCE, eventually, metric, now};
@@ -53,15 +53,7 @@ impl Stage {
 
     /// A card with this minimum batch. Its claims are those of the promised one: they are for owners to check.
     fn card(&self, minimum: u64) -> Card {
-        let mut card = planned();
-        card.minimum_batch = minimum;
-        let (opens, closes) = card_task::window(now(), 3600).unwrap();
-        card.opens = Some(Timestamp::from_seconds(opens).unwrap());
-        card.closes = Some(Timestamp::from_seconds(closes).unwrap());
-        let (leader, helper) = (self.leader.url().to_string(), self.helper.url().to_string());
-        card.aggregators = Some(Aggregators { leader, helper });
-        card.signer = Some(self.desk.public().to_string());
-        card
+        card_by(&self.desk, minimum, [self.leader.url(), self.helper.url()])
     }
 
     fn urls(&self) -> [(AggregatorRole, Url); 2] {
@@ -102,6 +94,18 @@ impl Stage {
     }
 }
 
+/// A desk's card with this minimum batch, for these aggregators.
+fn card_by(desk: &Signer, minimum: u64, [leader, helper]: [Url; 2]) -> Card {
+    let mut card = planned();
+    card.minimum_batch = minimum;
+    let (opens, closes) = card_task::window(now(), 3600).unwrap();
+    card.opens = Some(Timestamp::from_seconds(opens).unwrap());
+    card.closes = Some(Timestamp::from_seconds(closes).unwrap());
+    card.aggregators = Some(Aggregators { leader: leader.to_string(), helper: helper.to_string() });
+    card.signer = Some(desk.public().to_string());
+    card
+}
+
 /// A card as it is planned, which takes a while and is the same for all tests.
 fn planned() -> Card {
     static PLANNED: LazyLock<Card> = LazyLock::new(|| {
@@ -135,6 +139,51 @@ async fn upload(card: &Card, reports: u64) -> Client {
         client.upload(&Measurement::Cell(0), card.window().unwrap().0, PATIENCE).await.unwrap();
     }
     client
+}
+
+/// Two desks at one pair, each with a token of its own.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_desk_manages_the_tasks_of_its_own_cards_and_no_others() {
+    let directory = tempfile::tempdir().unwrap();
+    let (mine, theirs) = (Signer::generate(), Signer::generate());
+    let admission = Admission {
+        desk_keys: vec![mine.public(), theirs.public()],
+        pair_secret: Some(PairSecret::generate()),
+        ..Admission::default()
+    };
+    let operator = Token::generate();
+    let [my_token, their_token] = [&mine, &theirs].map(|_| Token::generate());
+    let mut config = config(AggregatorRole::Helper, directory.path(), &admission, &operator);
+    config.desk_tokens = [(&mine, &my_token), (&theirs, &their_token)]
+        .map(|(desk, token)| DeskToken { desk: desk.public(), token: token.clone() })
+        .to_vec();
+    let helper = Aggregator::start(config).await.unwrap();
+    let leader = "http://127.0.0.1:1/".parse().unwrap();
+    let card = card_by(&theirs, PROMISED, [leader, helper.url()]);
+    let signed = theirs.sign(&card).unwrap();
+    let path = helper.url().join(&format!("uptack/tasks/{}", signed.query)).unwrap();
+    let definition = text(&CardDefinition::new(AggregatorRole::Helper, signed, &collector(&card)));
+    let call = async |method: reqwest::Method, token: &Token| {
+        let request = reqwest::Client::new().request(method, path.clone()).bearer_auth(token.as_str());
+        request.body(definition.clone()).send().await.unwrap().status().as_u16()
+    };
+    let (put, get, delete) = (reqwest::Method::PUT, reqwest::Method::GET, reqwest::Method::DELETE);
+    assert_eq!(call(put.clone(), &my_token).await, 403, "nor may it add them");
+    assert_eq!(call(put, &their_token).await, 201);
+    for method in [get.clone(), delete.clone()] {
+        assert_eq!(call(method, &my_token).await, 403);
+    }
+    assert_eq!([call(get.clone(), &their_token).await, call(get, &operator).await], [200, 200]);
+    assert_eq!(call(delete, &their_token).await, 204);
+}
+
+#[tokio::test]
+async fn an_aggregator_does_not_start_with_a_token_that_can_be_guessed() {
+    let directory = tempfile::tempdir().unwrap();
+    let short = Token::try_from("x".to_owned()).unwrap();
+    let config = config(AggregatorRole::Helper, directory.path(), &Admission::default(), &short);
+    let error = Aggregator::start(config).await.err().unwrap();
+    assert!(error.is_input() && error.to_string().contains("the admin token: the token has 1 characters"), "{error}");
 }
 
 /// As it was done: the card's own task, without the card, with a minimum of one and windows of a second, so that each

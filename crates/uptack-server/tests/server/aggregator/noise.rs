@@ -1,5 +1,7 @@
 //! The noise that aggregators add: its law, as a collector meets it, and that there is one draw for each batch.
 
+use std::path::Path;
+
 use futures_util::{StreamExt, future::join_all, stream};
 use uptack::NoiseLaw;
 use uptack_dap::{
@@ -9,9 +11,9 @@ use uptack_dap::{
     protocol::{Measurement, VdafKind},
     task::TaskSet,
 };
-use uptack_server::aggregator::Pair;
+use uptack_server::aggregator::{Pair, back_up};
 
-use crate::aggregator::support::{PATIENCE, Stage, collection, noisy, now, quick};
+use crate::aggregator::support::{PATIENCE, Stage, collection, eventually, noisy, now, quick};
 
 /// False alarms of one comparison with a law. The generator is the operating system's, so that every run is another.
 const ALPHA: f64 = 1e-6;
@@ -143,6 +145,46 @@ async fn thirty_two_jobs_at_once_for_one_batch_get_one_result() {
         stage.collector.request(job, batch).await.unwrap();
         assert_eq!(&stage.collector.poll(job, batch).await.unwrap(), collected);
         assert_eq!(collection(&stage.pair.leader.url(), &stage.task, job).await, first);
+    }
+}
+
+/// Restored from the same backup again and again, both aggregators publish the same sums each time: otherwise a dishonest leader, or
+/// a collector, would average the noise of the draws away.
+#[tokio::test(flavor = "multi_thread")]
+async fn twelve_restores_of_leader_and_helper_repeat_their_noise() {
+    let stage = Stage::with(3, quick, noisy(2, "50")).await;
+    for bit in [true, true, false] {
+        stage.client.upload(&Measurement::Bits(vec![bit, false]), now(), PATIENCE).await.unwrap();
+    }
+    let (batch, leader) = (stage.batch(), stage.pair.leader.operations_url().unwrap());
+    eventually("all reports are added up", async || {
+        stage.metric(&leader, "uptack_reports_aggregated_total{outcome=\"added\"}").await == 3
+    })
+    .await;
+    let copies = tempfile::tempdir().unwrap();
+    for role in ["leader", "helper"] {
+        back_up(&stage.directory.path().join(role), &copies.path().join(role)).unwrap();
+    }
+    let published = stage.collect().await.unwrap().sums.unwrap();
+    stage.pair.shutdown().await;
+    for _ in 0..12 {
+        let restored = tempfile::tempdir().unwrap();
+        for role in ["leader", "helper"] {
+            copy_folder(&copies.path().join(role), &restored.path().join(role));
+        }
+        let pair = Pair::start(restored.path(), quick).await.unwrap();
+        let mut task = stage.task.collector.clone();
+        task.parameters.leader = pair.leader.url();
+        let again = Collector::new(task).unwrap().collect(&Collector::new_job(), batch, PATIENCE).await.unwrap();
+        assert_eq!(again.sums.unwrap(), published);
+        pair.shutdown().await;
+    }
+}
+
+fn copy_folder(from: &Path, to: &Path) {
+    std::fs::create_dir(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap().map(Result::unwrap).filter(|entry| entry.path().is_file()) {
+        std::fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
     }
 }
 

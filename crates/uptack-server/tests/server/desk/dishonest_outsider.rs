@@ -116,6 +116,44 @@ async fn streams_of_one_address_leave_places_for_others_and_nothing_of_them_is_l
     eventually("the streams are gone", async || counted().await == 0).await;
 }
 
+/// Sends the head of a form to sign in and so much of its body, and then nothing more.
+async fn stalled_sign_in(stage: &Stage, framing: &str, body: &[u8]) -> TcpStream {
+    let mut stream = TcpStream::connect(address(&stage.desk.url())).await.unwrap();
+    let port = stage.desk.url().port().unwrap();
+    let head = format!(
+        "POST /pages/sign-in HTTP/1.1\r\nhost: desk\r\ncookie: uptack-visit-{port}={}\r\n{framing}\r\n\r\n",
+        "v".repeat(43)
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    // The desk may have closed the connection before all of it was written.
+    let _ = stream.write_all(body).await;
+    stream
+}
+
+/// Memory is counted in the bytes of bodies that the desk keeps; besides, a connection has buffers of a fixed size.
+#[tokio::test]
+async fn sign_in_forms_that_never_end_hold_four_kibibytes_each_and_keep_nobody_out() {
+    let stage = Stage::new().await;
+    let held = async || {
+        let metrics = stage.desk.operations_url().join("metrics").unwrap();
+        let text = reqwest::get(metrics).await.unwrap().text().await.unwrap();
+        let line = text.lines().find_map(|line| line.strip_prefix("uptack_desk_body_bytes "));
+        line.expect("the bytes are counted").parse::<usize>().unwrap()
+    };
+    let mut stalled = Vec::new();
+    for _ in 0..50 {
+        // One says that it sends a mebibyte, sends half of it and stops; the other says nothing of its length.
+        stalled.push(stalled_sign_in(&stage, "content-length: 1048575", &[b'x'; 512 * 1024]).await);
+        let chunk = [b"bb8\r\n".as_slice(), &[b'x'; 3000], b"\r\n"].concat();
+        stalled.push(stalled_sign_in(&stage, "transfer-encoding: chunked", &chunk).await);
+    }
+    eventually("the parts that count have come", async || held().await >= 50 * 3000).await;
+    assert!(held().await <= 50 * 4096, "{}", held().await);
+    assert!(is_served(&stage.desk.url(), "pages/sign-in").await);
+    drop(stalled);
+    eventually("nothing is held", async || held().await == 0).await;
+}
+
 #[tokio::test]
 async fn counters_and_health_are_not_on_the_ports_that_owners_reach() {
     let stage = Stage::new().await;

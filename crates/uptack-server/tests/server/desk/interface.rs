@@ -259,3 +259,26 @@ async fn with_enrolment_each_credential_counts_once() {
     assert!(client.send_as(&second, Some(&again)).await.unwrap_err().is_refused());
     client.send_as(&report, Some(&credential)).await.unwrap();
 }
+
+/// Answers for programs are not shown within another site, and browsers do not guess what they are.
+#[tokio::test]
+async fn no_answer_is_framed_or_sniffed() {
+    let stage = Stage::new().await;
+    let opened = stage.ask().await;
+    let query = &opened.queries[0].query;
+    let client = reqwest::Client::new();
+    let paths = ["openapi.json", "key", "queries", "queries/own", "queries/none", "nowhere", "queries/stream"];
+    let of_query = [format!("queries/{query}"), format!("queries/{query}/card")];
+    let desk = stage.desk.url();
+    let addresses = paths.iter().map(|path| desk.join(path)).chain(of_query.iter().map(|path| desk.join(path)));
+    let operations = stage.desk.operations_url();
+    let aggregators = [stage.desk.leader_url(), stage.desk.helper_url()].map(|url| url.join("hpke_config"));
+    let operated = ["healthz", "metrics", "nowhere"].map(|path| operations.join(path));
+    for address in addresses.chain(operated).chain(aggregators) {
+        let address = address.unwrap();
+        let response = client.get(address.clone()).send().await.unwrap();
+        let header = |name: &str| response.headers().get(name).map_or("", |value| value.to_str().unwrap());
+        assert_eq!(header("x-content-type-options"), "nosniff", "{address}");
+        assert!(header("content-security-policy").contains("frame-ancestors 'none'"), "{address}");
+    }
+}

@@ -170,11 +170,13 @@ async fn what_an_analyst_must_not_send_is_refused_by_name() {
     let stage = Stage::new().await;
     let once = Schedule::Once { seconds: 600 };
     type Case = (&'static str, fn(&mut uptack::card::Card));
-    let cases: [Case; 5] = [
+    let cases: [Case; 7] = [
         ("`closes`", |card| card.closes = "2026-11-15T08:30:00Z".parse().ok()),
         ("`operators`", |card| card.operators = Some(uptack::card::Operators::Two)),
         ("no predicate", |card| card.predicate = None),
-        ("bytes long", |card| card.predicate = Some("x".repeat(1025))),
+        ("1024 are allowed", |card| card.predicate = Some("x".repeat(1025))),
+        ("predicate 1: the predicate uses `station` by itself", |card| card.predicate = Some("station".to_owned())),
+        ("incomplete", |card| card.predicate = Some("station ==".to_owned())),
         ("integers", |card| card.channel.bits = 32),
     ];
     for (words, spoil) in cases {

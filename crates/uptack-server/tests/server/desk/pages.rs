@@ -78,8 +78,15 @@ async fn people_are_asked_in_a_browser_and_told_how_they_answer() {
     let signed = only_open(&stage.analyst).await;
     assert!(signed.open().unwrap().card.asks_person());
     let page = browser.get(&opened.location).await.text;
-    let link = format!("#desk=DESK&amp;key={}&amp;query={}", stage.desk.signer(), signed.query);
-    assert!(page.contains("How people answer") && page.contains(&link), "{page}");
+    // A desk that lets no page in says how to try it, and gives a command that works as it is.
+    assert!(page.contains("How people answer") && page.contains("--allow-origin"), "{page}");
+    assert!(page.contains("separate-operators = false") && preview.text.contains("--allow-origin"), "{page}");
+    let command = format!(
+        "uptack answer --desk {} --policy policy.toml --data FOLDER --query {}",
+        stage.desk.url(),
+        signed.query
+    );
+    assert!(page.contains(&command), "{page}");
     // What only a device could evaluate is not asked of people.
     let both = browser.get(&format!("/pages/ask/preview?{ASKED}&who=people")).await.text;
     assert!(both.contains("role=\"alert\"") && both.contains("let devices answer"), "{both}");
@@ -113,12 +120,15 @@ async fn check_result(stage: &Stage, browser: &mut Browser, page: &str, signed: 
     let verifier = Verifier { desk_key: Some(&key), limit: WorkLimit::default() };
     assert!(verifier.verify(&document, &Arc::new(Progress::default())).unwrap().iter().all(Check::holds));
     let csv = browser.get(&format!("{page}/estimates")).await.text;
-    let row = format!("\"\",12,{},{},{},{},0.95\n", stated.estimate, stated.sd, stated.interval[0], stated.interval[1]);
-    assert!(csv.ends_with(&row), "{csv}");
+    let [opens, closes] = [card.opens, card.closes].map(|moment| moment.unwrap().to_string());
+    let numbers = format!("{},{},{},{}", stated.estimate, stated.sd, stated.interval[0], stated.interval[1]);
+    let row = format!("Do you stand?,{opens},{closes},,12,{numbers},0.95\n");
+    assert!(csv.starts_with("question,opens,closes,name,owners,") && csv.ends_with(&row), "{csv}");
     let saved_card: Value = serde_json::from_str(&browser.get(&format!("{page}/card")).await.text).unwrap();
     assert_eq!(saved_card["query"], signed.query);
     let list = browser.get("/pages/?state=released&words=STAND").await.text;
     assert!(list.contains(&display::nearest(number(&stated.estimate))) && list.contains("Interval from"), "{list}");
+    assert!(list.contains("with confidence 95 %") && list.contains("on one axis from 0 to"), "{list}");
     assert!(!browser.get("/pages/?words=walk").await.text.contains("Do you stand?"));
     let verified = browser.get("/pages/verify").await.field("form_token");
     let fields =
@@ -177,7 +187,7 @@ async fn an_error_that_cannot_be_had_is_refused_by_plan_preview_and_opening_alik
     while panel.status == 202 {
         panel = browser.get(&format!("/pages/ask/plan?{strict}")).await;
     }
-    let words = panel.text.split_once("<p class=\"fault\">").unwrap().1.split_once("</p>").unwrap().0;
+    let words = panel.text.split_once("data-field=\"error\">").unwrap().1.split_once("</p>").unwrap().0;
     assert!(
         words.starts_with("an error of 0.1 cannot be attained") && words.contains("allow a larger error"),
         "{words}"
@@ -197,6 +207,82 @@ async fn an_error_that_cannot_be_had_is_refused_by_plan_preview_and_opening_alik
     assert!(stage.analyst.list().await.unwrap().is_empty(), "nothing was opened");
     assert!(asked.contains("error=20"), "{asked}");
     assert_eq!(open(&asked).await.status, 303);
+}
+
+/// What was typed is still there, and the field is marked, at every step and without a script.
+#[tokio::test]
+async fn a_form_that_is_refused_is_shown_again_and_points_at_the_field() {
+    let stage = Stage::new().await;
+    let mut browser = Browser::signed_in(&stage.desk).await;
+    for (field, text) in [
+        ("epsilon", "0,5"),
+        ("linked_epsilon", "1,5"),
+        ("yes", "41"),
+        ("yes", "9..5"),
+        ("minimum_batch", "41"),
+        ("error", "0.1"),
+        ("times", "1e6"),
+        ("closes", "1s"),
+        ("predicate", "station =="),
+        ("most_yes", "2"),
+    ] {
+        let given: Vec<(String, String)> = url::form_urlencoded::parse(ASKED.as_bytes()).into_owned().collect();
+        let kept = given.iter().filter(|(name, _)| name != field).map(|(name, value)| (name.as_str(), value.as_str()));
+        let mut query = url::form_urlencoded::Serializer::new(String::new());
+        let query = query.extend_pairs(kept).append_pair(field, text).finish();
+        let page = browser.get(&format!("/pages/ask/preview?{query}")).await;
+        let shown = &page.text;
+        assert!(
+            page.status == 400 && !shown.contains("Bad Request") && shown.contains("role=\"alert\""),
+            "{field}: {shown}"
+        );
+        let start = shown.split_once(&format!("name=\"{field}\"")).unwrap().1;
+        let element = start.split_once('>').unwrap().0;
+        assert!(element.contains("aria-invalid=\"true\"") && element.contains(&format!("{field}-fault")), "{element}");
+        assert!(element.contains(&format!("value=\"{text}\"")) && shown.contains("Do you stand?"), "{element}");
+    }
+    // The script gets the same fault with the plan.
+    let panel = browser.get("/pages/ask/plan?owners=40&yes=5&epsilon=0,5").await.text;
+    assert!(panel.contains("data-field=\"epsilon\"") && panel.contains("decimals with a point"), "{panel}");
+    // Refused by the desk itself.
+    let preview = browser.get(&format!("/pages/ask/preview?{ASKED}")).await;
+    let [form_token, key, asked] = ["form_token", "key", "asked"].map(|name| preview.field(name));
+    let fields = [("form_token", &*form_token), ("key", &key), ("opening", "{}"), ("asked", &asked)];
+    let refused = browser.post("/pages/ask/open", &fields).await;
+    assert!(refused.status == 400 && refused.text.contains("The body is not a query"), "{}", refused.text);
+    assert!(refused.text.contains("value=\"Do you stand?\"") && refused.text.contains("Preview the card"));
+}
+
+/// With many windows, the plan beside the form is that of the card that is previewed and opened.
+#[tokio::test]
+async fn the_page_plans_the_whole_series() {
+    let stage = Stage::new().await;
+    let mut browser = Browser::signed_in(&stage.desk).await;
+    let asked = format!("{}&times=288", ASKED.replace("closes=10m", "closes=5m"));
+    let mut panel = browser.get(&format!("/pages/ask/plan?{asked}")).await;
+    while panel.status == 202 {
+        panel = browser.get(&format!("/pages/ask/plan?{asked}")).await;
+    }
+    // An error of that size says nothing about five people: it is asked only if that is wanted.
+    let refused = browser.get(&format!("/pages/ask/preview?{asked}")).await;
+    assert!(refused.status == 400 && refused.text.contains("id=\"anyway-fault\""), "{}", refused.text);
+    assert!(panel.text.contains("say next to nothing") && refused.text.contains("windows"), "{}", panel.text);
+    let preview = browser.get(&format!("/pages/ask/preview?{asked}&anyway=yes")).await;
+    let fields = [
+        ("form_token", &*preview.field("form_token")),
+        ("key", "k"),
+        ("opening", &preview.field("opening")),
+        ("asked", &asked),
+    ];
+    assert_eq!(browser.post("/pages/ask/open", &fields).await.status, 400, "without the tick it is not opened, either");
+    let opening: Value = serde_json::from_str(&preview.field("opening")).unwrap();
+    let card: Card = serde_json::from_value(opening["card"].clone()).unwrap();
+    let sd = display::nearest(card.predicted.sd.value());
+    for text in [&panel.text, &preview.text] {
+        assert!(text.contains(&sd) && text.contains(&card.mechanism.to_string()), "{sd} in {text}");
+        assert!(text.contains(&display::claim(card.claims.whole_one_aggregator())), "{text}");
+    }
+    assert!(panel.text.contains("One of the 288 counts"), "{}", panel.text);
 }
 
 #[tokio::test]

@@ -109,6 +109,34 @@ async fn a_session_that_somebody_else_chose_is_never_taken() {
     }
 }
 
+/// A page on another port or subdomain can set a cookie for the desk's host, but not one whose name begins with `__Host-`.
+#[tokio::test]
+async fn over_tls_a_session_that_another_page_planted_is_never_taken() {
+    let stage = Stage::new().await;
+    let tls = || vec![("x-forwarded-proto", "https".to_owned())];
+    stage.caller("mallory");
+    let token = std::fs::read_to_string(stage.directory.path().join("tokens/mallory")).unwrap();
+    let mut mallory = Browser::new(&stage.desk);
+    mallory.headers = tls();
+    assert_eq!(mallory.sign_in(token.trim()).await.status, 303);
+    let (name, session) = mallory.session();
+    let planted = name.strip_prefix("__Host-").unwrap().to_owned();
+    let mut victim = Browser::new(&stage.desk);
+    victim.headers = tls();
+    victim.cookies.insert(planted.clone(), session.clone());
+    // The victim is nobody until it signs in, and then itself; asking as mallory would put its question into her list.
+    assert_eq!(victim.get("/pages/").await.location, "/pages/sign-in");
+    let own = std::fs::read_to_string(stage.desk.first_token()).unwrap();
+    assert_eq!(victim.sign_in(own.trim()).await.status, 303);
+    assert!(victim.get("/pages/").await.text.contains("analyst"));
+    assert_ne!(victim.cookies[&name], session);
+    // Nor does a planted form cookie count: every cookie over TLS has the prefix.
+    assert!(victim.cookies.keys().all(|name| name == &planted || name.starts_with("__Host-")), "{:?}", victim.cookies);
+    // Without TLS there is no such name, and one that was set over TLS counts for nothing.
+    mallory.headers.clear();
+    assert_eq!(mallory.get("/pages/").await.location, "/pages/sign-in");
+}
+
 #[tokio::test]
 async fn behind_tls_the_cookie_stays_there() {
     let stage = Stage::new().await;

@@ -122,7 +122,7 @@ pub(crate) fn card() -> Card {
 /// The same card with a ballot in place of its predicate.
 pub(crate) fn ballot(names: &[&str]) -> Card {
     let mut card = card();
-    let query = |name: &&str| BallotQuery { name: (*name).to_owned(), predicate: format!("station == \"{name}\"") };
+    let query = |name: &&str| BallotQuery { name: (*name).to_owned(), predicate: format!("station == {name:?}") };
     card.predicate = None;
     card.ballot = Some(CardBallot { most_yes: 1, queries: names.iter().map(query).collect() });
     card

@@ -1,9 +1,10 @@
 //! Evaluates the crowds of one view: single ones, the two of one truth, all of them where they are few (`docs/accounting.md`,
 //! "The divergence of one crowd").
 
+use std::cell::OnceCell;
 use std::sync::Arc;
 
-use crate::certified::rounding::Enclosure;
+use crate::certified::rounding::{Enclosure, ROUNDOFF};
 use crate::privacy::claim::CrowdValue;
 use crate::privacy::divergence::{DivergenceRequest, Divergences, WantedEnds};
 use crate::privacy::likelihood::{Crowd, OneTruth};
@@ -32,12 +33,15 @@ pub(super) struct Crowds<'a> {
     pub(super) others: u64,
     pub(super) work: WorkBudget,
     enumeration: u64,
+    /// The floor, and the ε from which on only the floor is left, if they were found by enumeration.
+    remainder: OnceCell<(CrowdValue, f64)>,
 }
 
 impl<'a> Crowds<'a> {
     pub(super) fn new(view: &'a ReducedView, owners: u64, limit: WorkLimit) -> Self {
         let work = WorkBudget::within(limit_for(view, limit), owners);
-        Self { view, others: owners - 1, enumeration: ENUMERATION.min(work.limit), work }
+        let enumeration = ENUMERATION.saturating_mul(limit.multiple()).min(work.limit);
+        Self { view, others: owners - 1, enumeration, work, remainder: OnceCell::new() }
     }
 
     pub(super) fn watched(self, progress: Option<Arc<Progress>>) -> Self {
@@ -61,11 +65,35 @@ impl<'a> Crowds<'a> {
 
     /// Beyond this ε only the floor is left.
     pub(super) fn largest_epsilon(&self) -> f64 {
-        self.view.largest_epsilon()
+        self.enumerated_remainder().map_or_else(|| self.view.largest_epsilon(), |(_, largest)| *largest)
+    }
+
+    /// The floor and the largest finite ratio of tallies that do not determine the cells, if all crowds can be enumerated. The
+    /// cells by themselves only bound them: a cell that one truth alone reaches may hide among the others.
+    fn enumerated_remainder(&self) -> Option<&(CrowdValue, f64)> {
+        let is_bounded_only = !self.view.is_determined() && !self.view.floor().is_empty();
+        (is_bounded_only && self.enumerable_by_histogram())
+            .then(|| self.remainder.get_or_init(|| self.all_remainders()))
+    }
+
+    fn all_remainders(&self) -> (CrowdValue, f64) {
+        let remainders = self.view.remainders(self.others);
+        let error = 16.0 * ROUNDOFF * (self.others + 4) as f64 * remainders.len() as f64;
+        let largest = remainders.iter().map(|one| one.largest).fold(0.0, f64::max);
+        let certain = (0..).zip(&remainders).map(|(crowd, one)| {
+            let mass = one.certain.largest();
+            let value = if mass > 0.0 { Enclosure::within(mass, error) } else { Enclosure::ZERO };
+            CrowdValue { value: Enclosure::of_probability(value.lower(), value.upper()), crowd }
+        });
+        let floor = certain.reduce(CrowdValue::larger).unwrap_or(CrowdValue { value: Enclosure::ZERO, crowd: 0 });
+        (floor, largest * (1.0 + 1e-12) + error)
     }
 
     /// The smallest δ that any ε reaches, with the crowd that shows it.
     pub(super) fn floor(&self) -> CrowdValue {
+        if let Some((floor, _)) = self.enumerated_remainder() {
+            return *floor;
+        }
         let mass = self.view.floor();
         let (numerator, crowd) = if mass.yes >= mass.no { (mass.yes, 0) } else { (mass.no, self.others) };
         if numerator == 0 {
@@ -142,6 +170,11 @@ impl<'a> Crowds<'a> {
     /// Whether crowds are cheap to evaluate: two classes and no noise.
     pub(super) fn are_cheap(&self) -> bool {
         self.view.is_two_classes() && self.view.noise.is_none()
+    }
+
+    /// Whether both ends of a single crowd come from one computation.
+    pub(super) fn has_exact_values(&self) -> bool {
+        self.view.is_exact() || !self.view.is_determined() && self.enumerable_by_histogram()
     }
 
     fn enumerable_by_histogram(&self) -> bool {

@@ -9,9 +9,11 @@ use crate::certified::rounding::Enclosure;
 use crate::privacy::claim::{CLOSED_EPSILON, CrowdValue};
 use crate::privacy::divergence::{DivergenceRequest, WantedEnds};
 
+/// The first margin: a little less than at which a certificate counts as closed.
+pub(super) const FIRST_MARGIN: f64 = 9.5e-4;
 /// A certificate of an ε at most this much above the largest value found is looked for, first with the smallest margin.
 const MARGINS: [CertificateMargin; 5] = [
-    CertificateMargin { excess: 9.5e-4, share: 0.75 },
+    CertificateMargin { excess: FIRST_MARGIN, share: 0.75 },
     CertificateMargin { excess: 4e-3, share: 0.4 },
     CertificateMargin { excess: 1e-2, share: 0.4 },
     CertificateMargin { excess: 2.5e-2, share: 0.5 },
@@ -268,7 +270,7 @@ impl Crowds<'_> {
         largest: f64,
         function: &dyn Fn(f64, WantedEnds) -> CrowdValue,
     ) -> CrowdValue {
-        if self.view.is_exact() {
+        if self.has_exact_values() {
             return self.solve_one(delta, largest, None, &|epsilon| function(epsilon, WantedEnds::Both));
         }
         let above = self.solve_one(delta, largest, None, &one_end(WantedEnds::Upper, function)).upper();
@@ -322,7 +324,7 @@ impl Crowds<'_> {
 
     /// The relative precision of a root: a function that is not precise itself need not be solved precisely.
     fn tolerance(&self, at_zero: Enclosure) -> f64 {
-        if self.view.is_exact() {
+        if self.has_exact_values() {
             (0.2 * at_zero.width()).clamp(1e-11, 1e-4)
         } else if self.view.is_sharp() {
             3e-5

@@ -31,22 +31,40 @@ struct CertificateMargin {
 /// Looks for the worst crowd of one view.
 pub(crate) struct CrowdSearch<'a> {
     crowds: Crowds<'a>,
+    precision: SearchPrecision,
+}
+
+/// How close to the largest value found a certificate of δ is meant to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SearchPrecision {
+    /// As close as the work allows.
+    Fine,
+    /// The same, and at least as close as the certificate of an ε: whoever asks for the δ of an ε that was certified at some δ gets
+    /// no more than that.
+    AsEpsilon,
+    /// Just closed: a certificate among many that are joined by chords.
+    Rough,
 }
 
 impl<'a> CrowdSearch<'a> {
     pub(crate) fn new(view: &'a ReducedView, owners: u64, limit: WorkLimit) -> Self {
-        Self { crowds: Crowds::new(view, owners, limit) }
+        Self { crowds: Crowds::new(view, owners, limit), precision: SearchPrecision::Fine }
     }
 
     /// The same search, watched.
     pub(crate) fn watched(self, progress: Option<Arc<Progress>>) -> Self {
-        Self { crowds: self.crowds.watched(progress) }
+        Self { crowds: self.crowds.watched(progress), ..self }
+    }
+
+    /// The same search for certificates of another precision.
+    pub(crate) fn with_precision(self, precision: SearchPrecision) -> Self {
+        Self { precision, ..self }
     }
 
     /// The same search without evaluating all crowds one by one, however few they are.
     #[cfg(test)]
     pub(crate) fn without_enumeration(self) -> Self {
-        Self { crowds: self.crowds.without_enumeration() }
+        Self { crowds: self.crowds.without_enumeration(), ..self }
     }
 
     /// The smallest δ that any ε reaches, with the crowd that shows it.
@@ -54,9 +72,14 @@ impl<'a> CrowdSearch<'a> {
         self.crowds.floor()
     }
 
+    /// The ε from which on only the floor is left.
+    pub(crate) fn largest_epsilon(&self) -> f64 {
+        self.crowds.largest_epsilon()
+    }
+
     /// δ at one ε over all crowds.
     pub(crate) fn delta(&self, epsilon: f64) -> CrowdValue {
-        delta_over_all_crowds(&self.crowds, epsilon)
+        delta_over_all_crowds(&self.crowds, epsilon, self.precision)
     }
 
     /// ε at one δ over all crowds; `None` if δ is below the floor.
@@ -130,7 +153,7 @@ const MARGINS: [CertificateMargin; 5] = [
 const NEGLIGIBLE: f64 = 1e-150;
 
 /// The largest divergence over all crowds, and the worst crowd found.
-fn delta_over_all_crowds(crowds: &Crowds<'_>, epsilon: f64) -> CrowdValue {
+fn delta_over_all_crowds(crowds: &Crowds<'_>, epsilon: f64, precision: SearchPrecision) -> CrowdValue {
     if let Some(floor) = crowds.beyond_all_ratios(epsilon) {
         return floor;
     }
@@ -142,7 +165,7 @@ fn delta_over_all_crowds(crowds: &Crowds<'_>, epsilon: f64) -> CrowdValue {
         let everywhere = crowds.half_crowd_bound(request).min(crowds.blanket(request));
         return ends.with_upper(everywhere.max(ends.upper()));
     }
-    let search = DeltaSearch { crowds, request };
+    let search = DeltaSearch { crowds, request, precision };
     search.bounded(search.with_samples(ends))
 }
 
@@ -150,6 +173,7 @@ fn delta_over_all_crowds(crowds: &Crowds<'_>, epsilon: f64) -> CrowdValue {
 struct DeltaSearch<'s, 'a> {
     crowds: &'s Crowds<'a>,
     request: DivergenceRequest,
+    precision: SearchPrecision,
 }
 
 impl DeltaSearch<'_, '_> {
@@ -166,7 +190,10 @@ impl DeltaSearch<'_, '_> {
 
     /// The worst crowd found with an upper end that holds for all crowds.
     fn bounded(&self, best: CrowdValue) -> CrowdValue {
-        let (mut upper, attained) = self.certified(best);
+        let (mut upper, mut attained) = self.certified(best);
+        if self.precision == SearchPrecision::AsEpsilon {
+            upper = self.as_for_epsilon(best, upper, &mut attained);
+        }
         if upper > (1.0 + CLOSED_DELTA) * attained.value {
             upper = upper.min(self.crowds.blanket(self.request).max(attained.value));
         }
@@ -189,10 +216,30 @@ impl DeltaSearch<'_, '_> {
         (everywhere, attained)
     }
 
+    /// A bound, or a smaller one that the search for an ε would prove: it asks about an ε just above the one that the largest value
+    /// found needs, so that value is taken at an ε just below this one.
+    fn as_for_epsilon(&self, best: CrowdValue, upper: f64, attained: &mut Attained) -> f64 {
+        let slightly_less = self.request.growth.ln() / (1.0 + epsilon::FIRST_MARGIN * 0.99);
+        let request = DivergenceRequest { growth: slightly_less.exp(), ..self.request };
+        let needed = self.crowds.ends(request).larger(self.crowds.exactly(best.crowd, request)).upper();
+        if upper <= needed || self.crowds.work.exhausted() || !self.crowds.view.is_exact_in_every_crowd() {
+            return upper;
+        }
+        self.crowds.work.allow(0.9);
+        // Of half crowds, as ranges need it: a bound for whole crowds alone would not do.
+        let everywhere = self.crowds.half_crowd_bound(self.request);
+        let usual = self.proposition(best.value, MARGINS[1], everywhere);
+        let mut proposition = Proposition { limit: needed.min(everywhere), may_fail: false, ..usual };
+        let weaken = |proposition: &mut Proposition, failed: f64| proposition.limit = failed * 1.001;
+        let is_shown = self.crowds.sweep(&mut proposition, attained, weaken, |_, found| found.lower());
+        if is_shown { upper.min(proposition.largest) } else { upper }
+    }
+
     /// The margins to try, given how well the largest value found is known.
     fn margins(&self, best: Enclosure) -> impl Iterator<Item = CertificateMargin> {
         let apart = best.upper() > (1.0 + CLOSED_DELTA) * best.lower();
-        let skipped = if apart { 2 } else { usize::from(!self.crowds.view.is_two_classes()) };
+        let is_fine = self.precision != SearchPrecision::Rough && self.crowds.view.is_two_classes();
+        let skipped = if apart { 2 } else { usize::from(!is_fine) };
         MARGINS.into_iter().skip(skipped)
     }
 

@@ -10,6 +10,9 @@ use crate::truth::Truth;
 /// A search that has used this share of its allowance must have come a third as far, or it is given up for a wider one.
 const EARLY: f64 = 0.3;
 
+/// The share of the room below the limit that the first range is given if its width is only guessed.
+const FIRST_SHARE: f64 = 0.8;
+
 /// The statement that the sweep tries to prove: at the requested ε no crowd has a divergence above `limit`; `largest` bounds all
 /// so far.
 pub(super) struct Proposition {
@@ -65,6 +68,19 @@ impl Crowds<'_> {
         // cheap enough for that.
         let parts = if self.view.is_two_classes() { 4_000_000 } else { 40_000 };
         (self.others / parts).max(1)
+    }
+
+    /// The width to try first. Where a crowd is costly, it is guessed from the bound for half crowds: the logarithm of the
+    /// divergence falls at least as slowly with the number of owners near the whole crowd as it does on the way from the half.
+    fn first_width(&self, proposition: &Proposition) -> u64 {
+        let narrow = (self.others / 1000).max(1);
+        if self.are_cheap() {
+            return narrow;
+        }
+        let room = (proposition.limit / proposition.base).ln();
+        let slope = (proposition.everywhere / proposition.base).ln() / (self.others as f64 / 2.0);
+        let guess = FIRST_SHARE * room / slope;
+        if guess.is_finite() { (guess as u64).clamp(narrow, self.others / 2 + 1) } else { narrow }
     }
 
     /// A bound for all crowds of at least these yes- and no-owners and as many more of either truth as are missing, and an
@@ -140,7 +156,7 @@ impl<W: Fn(&mut Proposition, f64), L: Fn(&Proposition, &CrowdValue) -> f64> Swee
     /// The crowds with at most `last` owners of one truth among the others, starting from none.
     fn half(&mut self, truth: Truth, last: u64) -> bool {
         let smallest = self.crowds.smallest_range();
-        let (mut from, mut width) = (0, (self.crowds.others / 1000).max(1));
+        let (mut from, mut width) = (0, self.crowds.first_width(self.proposition).min(last + 1));
         let mut widths = RangeWidth::default();
         while from <= last {
             if self.proposition.is_trivial() {

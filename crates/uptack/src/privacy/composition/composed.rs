@@ -99,6 +99,9 @@ impl Composition {
     /// δ at `epsilon` ≥ 0.
     pub fn delta(&self, epsilon: f64) -> Result<Enclosure> {
         let epsilon = not_negative("epsilon", epsilon)?;
+        if self.floor() >= 1.0 {
+            return Ok(Enclosure::new(infinite_mass(&self.parts).lower(), 1.0));
+        }
         let tail = self.tail_at(epsilon);
         let upper = self.single_delta(epsilon).unwrap_or(f64::INFINITY).min(tail.upper(epsilon));
         let improbable = (upper * IMPROBABLE).max(f64::MIN_POSITIVE);

@@ -17,6 +17,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::profile::pure_delta;
 use super::{LossDistribution, add_local, at_least_one, not_negative, open_probability};
 use crate::Result;
 use crate::certified::rounding::{ELEMENTARY, ROUNDOFF, add_up, up};
@@ -49,6 +50,14 @@ impl Charge {
     pub fn repeated(self, times: u64) -> Result<Self> {
         let times = self.times.saturating_mul(at_least_one("the number of repetitions", times)?);
         Ok(Self { times, ..self })
+    }
+
+    /// An upper bound of δ at `epsilon` for one of the queries.
+    pub fn delta(&self, epsilon: f64) -> Result<f64> {
+        match &self.cost {
+            Cost::Pure(own) => Ok(pure_delta(*own, not_negative("epsilon", epsilon)?)),
+            Cost::Loss(loss) => loss.delta(epsilon),
+        }
     }
 
     /// The largest finite loss.

@@ -120,8 +120,8 @@ impl LossDistribution {
         result + 2.0 * ROUNDOFF * (steps + 8.0 * largest + 8.0 * result.abs()) + ELEMENTARY
     }
 
-    /// Losses with their masses, from the smallest.
-    pub(super) fn losses(&self) -> impl Iterator<Item = (f64, f64)> + '_ {
+    /// The finite losses of the grid with their masses, from the smallest. Masses are rounded up, so they may add up to a little more than one.
+    pub fn losses(&self) -> impl Iterator<Item = (f64, f64)> + '_ {
         let half = self.half() as f64;
         let spacing = self.spacing;
         self.masses.iter().enumerate().map(move |(index, mass)| ((index as f64 - half) * spacing, *mass))
@@ -211,6 +211,10 @@ impl LossDistribution {
     /// the total at least one, domination at ε carries over to −ε (`docs/composition.md`), without the cancellation
     /// that comparing numbers close to one would bring.
     fn dominate(&mut self, curve: &ProfileCurve) -> Result<()> {
+        if self.infinite >= 1.0 {
+            // Everything is given away: the mass at infinity dominates by itself.
+            return Ok(());
+        }
         let implied = self.finite_curve().split_off(self.half());
         let total: f64 = self.masses.iter().sum();
         let factor = self.missing_factor(total, &implied, curve);

@@ -36,6 +36,7 @@ mod composed;
 mod convolution;
 mod filter;
 mod loss_distribution;
+pub(super) mod price;
 mod profile;
 pub(super) mod repeated;
 

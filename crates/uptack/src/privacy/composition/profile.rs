@@ -93,7 +93,7 @@ impl Profile for LaplaceProfile {
 }
 
 /// δ of randomized response with the pure guarantee `own`, asked at `epsilon`.
-fn pure_delta(own: f64, epsilon: f64) -> f64 {
+pub(super) fn pure_delta(own: f64, epsilon: f64) -> f64 {
     if epsilon >= own {
         return 0.0;
     }

@@ -125,6 +125,8 @@ impl Profile for ReleaseProfile<'_> {
     }
 }
 
+/// A δ of at least this is 1 up to rounding.
+const NEARLY_CERTAIN: f64 = 1.0 - 1e-12;
 /// A composed δ at a given ε is sharp down to this.
 const SMALLEST_DELTA: f64 = 1e-12;
 
@@ -139,6 +141,13 @@ fn releases_together(
     let has_none = matches!(target, Target::Delta(_)) && once.value().is_none();
     if times == 1 || has_none {
         return Ok(once.value());
+    }
+    // If one release gives everything away, so do several.
+    if let (Target::Epsilon(_), Some(once)) = (target, once.value())
+        && once.upper() >= 1.0
+        && once.lower() >= NEARLY_CERTAIN
+    {
+        return Ok(Some(once));
     }
     if matches!(target, Target::Delta(delta) if delta.value() >= 1.0) {
         return Ok(Some(Enclosure::ZERO));

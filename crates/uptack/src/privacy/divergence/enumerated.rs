@@ -4,13 +4,13 @@ use super::Divergences;
 use super::two_classes::Positive;
 use crate::certified::rounding::Enclosure;
 use crate::certified::rounding::ROUNDOFF;
-use crate::privacy::likelihood::{Crowd, PerDirection, Weight, weights};
+use crate::privacy::likelihood::{Crowd, DirectionBounds, Likelihood, PerDirection, PerTruth, Weight, weights};
 use crate::privacy::views::DetailedOutcome;
 use crate::truth::Truth;
 
 /// Elementary steps that all crowds of `others` owners take: at each halving all owners are added once.
 pub(super) fn cost(outcome: &DetailedOutcome, others: u64) -> u64 {
-    let axes = outcome.count().saturating_sub(1) as u32;
+    let axes = outcome.axes() as u32;
     let halvings = u64::from(u64::BITS - others.leading_zeros()) + 1;
     let additions = (others + 2).saturating_mul(halvings);
     (others + 2).saturating_pow(axes).saturating_mul(outcome.count() as u64).saturating_mul(additions)
@@ -27,12 +27,36 @@ pub(super) fn divergence(outcome: &DetailedOutcome, crowd: Crowd, growth: f64) -
 pub(super) fn divergences(outcome: &DetailedOutcome, others: u64, growth: f64) -> Vec<Divergences> {
     let histograms = Histograms::new(outcome, others);
     let mut found = Vec::with_capacity(others as usize + 1);
-    histograms.halve(&histograms.nobody(), (0, others), growth, &mut found);
+    histograms.halve(&histograms.nobody(), (0, others), &mut |law| found.push(histograms.evaluate(law, growth)));
     found
 }
 
-/// The array of all histograms of a crowd with the target. The last class needs no axis: its count follows from the others. The
-/// classes that the target may be in come first.
+/// What is left of the divergence when ε grows without end, and from which ε on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Remainder {
+    /// The mass of the histograms that only the first truth can lead to, in each direction.
+    pub(crate) certain: DirectionBounds,
+    /// The largest |ln| of a ratio that is neither zero nor infinite.
+    pub(crate) largest: f64,
+}
+
+impl Remainder {
+    pub(super) fn plus(self, other: Self) -> Self {
+        let certain = self.certain.with(other.certain, |one, other| one + other);
+        Self { certain, largest: self.largest.max(other.largest) }
+    }
+}
+
+/// The remainder in all crowds of `others` owners, from none to all of them *yes*.
+pub(super) fn remainders(outcome: &DetailedOutcome, others: u64) -> Vec<Remainder> {
+    let histograms = Histograms::new(outcome, others);
+    let mut found = Vec::with_capacity(others as usize + 1);
+    histograms.halve(&histograms.nobody(), (0, others), &mut |law| found.push(histograms.remainder(law)));
+    found
+}
+
+/// The array of all histograms of a crowd with the target: of its classes, of which the last needs no axis because its count follows
+/// from the others, or of the tallies that its classes add to. The classes that the target may be in come first.
 struct Histograms<'a> {
     outcome: &'a DetailedOutcome,
     others: u64,
@@ -42,14 +66,14 @@ struct Histograms<'a> {
 
 impl<'a> Histograms<'a> {
     fn new(outcome: &'a DetailedOutcome, others: u64) -> Self {
-        let (side, classes) = (others as usize + 2, outcome.count());
-        let strides = (0..classes).map(|axis| if axis + 1 == classes { 0 } else { side.pow(axis as u32) }).collect();
-        Self { outcome, others, strides }
+        let side = others as usize + 2;
+        let stride = |class: usize| outcome.axes_of(class).map(|axis| side.pow(axis as u32)).sum();
+        Self { outcome, others, strides: (0..outcome.count()).map(stride).collect() }
     }
 
     /// The law of the histogram of no owners, with room for all others and the target.
     fn nobody(&self) -> Vec<f64> {
-        let mut law = vec![0.0; (self.others as usize + 2).pow(self.outcome.count() as u32 - 1)];
+        let mut law = vec![0.0; (self.others as usize + 2).pow(self.outcome.axes() as u32)];
         law[0] = 1.0;
         law
     }
@@ -61,14 +85,29 @@ impl<'a> Histograms<'a> {
     }
 
     /// All crowds with a number of yes-owners in a range, given the law of those owners who are in all of them.
-    fn halve(&self, common: &[f64], (from, to): (u64, u64), growth: f64, found: &mut Vec<Divergences>) {
+    fn halve(&self, common: &[f64], (from, to): (u64, u64), visit: &mut dyn FnMut(&[f64])) {
         if from == to {
-            found.push(self.evaluate(common, growth));
-            return;
+            return visit(common);
         }
         let middle = from + (to - from) / 2;
-        self.halve(&self.with_owners(common, Truth::No, to - middle), (from, middle), growth, found);
-        self.halve(&self.with_owners(common, Truth::Yes, middle + 1 - from), (middle + 1, to), growth, found);
+        self.halve(&self.with_owners(common, Truth::No, to - middle), (from, middle), visit);
+        self.halve(&self.with_owners(common, Truth::Yes, middle + 1 - from), (middle + 1, to), visit);
+    }
+
+    /// The remainder in a crowd with this law.
+    fn remainder(&self, law: &[f64]) -> Remainder {
+        let laws = PerTruth::each(|truth| weights_of(&self.outcome.inside, truth));
+        let mut found = Remainder { certain: PerDirection::both(0.0), largest: 0.0 };
+        for index in 0..law.len() {
+            let seen = PerTruth::each(|truth| self.with_target(law, index, &laws[truth], |weight| *weight));
+            if seen.yes > 0.0 && seen.no > 0.0 {
+                found.largest = found.largest.max((seen.yes / seen.no).ln().abs());
+            } else {
+                let certain = PerDirection { yes_over_no: seen.yes, no_over_yes: seen.no };
+                found.certain = found.certain.with(certain, |sum, mass| sum + mass);
+            }
+        }
+        found
     }
 
     /// The divergence in both directions in a crowd with this law.
@@ -92,10 +131,15 @@ impl<'a> Histograms<'a> {
 
     /// Σ over the target's classes c of a function of w_c times G(h − e_c), h the histogram at this index.
     #[inline]
-    fn with_target(&self, law: &[f64], index: usize, weights: &[Weight], of: impl Fn(&Weight) -> f64) -> f64 {
+    fn with_target<W>(&self, law: &[f64], index: usize, weights: &[W], of: impl Fn(&W) -> f64) -> f64 {
         let strides = weights.iter().zip(&self.strides).filter(|(_, stride)| index >= **stride);
         strides.map(|(weight, stride)| of(weight) * law[index - stride]).sum()
     }
+}
+
+/// The probabilities of the classes under one truth.
+fn weights_of(classes: &[Likelihood], truth: Truth) -> Vec<f64> {
+    classes.iter().map(|class| class[truth]).collect()
 }
 
 fn with_owner(law: &[f64], probabilities: &[f64], strides: &[usize]) -> Vec<f64> {

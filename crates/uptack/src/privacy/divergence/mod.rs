@@ -24,6 +24,7 @@ mod three_classes;
 mod two_classes;
 
 pub(crate) use averaged::BoundAttempt;
+pub(crate) use enumerated::Remainder;
 
 use many_classes::{Fineness, PairLaw, refined};
 use outcome::OutcomeBounds;
@@ -37,18 +38,29 @@ impl ReducedView {
     /// Elementary steps to enumerate all crowds; `None` if enumeration is not exact.
     pub(crate) fn enumeration_cost(&self, others: u64) -> Option<u64> {
         let cost = |sum: u64, outcome: &DetailedOutcome| sum.saturating_add(enumerated::cost(outcome, others));
-        (self.is_determined() && self.noise.is_none()).then(|| self.detail.iter().fold(0, cost))
+        self.noise.is_none().then(|| self.enumerated_outcomes().iter().fold(0, cost))
+    }
+
+    /// What is left of the divergence beyond the largest finite ratio, in all crowds, from no to all owners *yes*.
+    pub(crate) fn remainders(&self, others: u64) -> Vec<Remainder> {
+        let each = self.enumerated_outcomes().iter().map(|outcome| enumerated::remainders(outcome, others));
+        let sum = |sums: Vec<Remainder>, values: Vec<Remainder>| {
+            sums.into_iter().zip(values).map(|(sum, value)| sum.plus(value)).collect()
+        };
+        each.reduce(sum).unwrap_or_default()
     }
 
     /// One crowd exactly, in both directions, for a view that can be enumerated.
     pub(crate) fn enumerated(&self, crowd: Crowd, growth: f64) -> Divergences {
-        PerDirection::sum(self.detail.iter().map(|outcome| enumerated::divergence(outcome, crowd, growth)))
+        PerDirection::sum(
+            self.enumerated_outcomes().iter().map(|outcome| enumerated::divergence(outcome, crowd, growth)),
+        )
     }
 
     /// The same in all crowds, from no to all owners *yes*.
     pub(crate) fn all_enumerated(&self, others: u64, growth: f64) -> Vec<Divergences> {
         let nothing = vec![PerDirection::both(Enclosure::ZERO); others as usize + 1];
-        self.detail
+        self.enumerated_outcomes()
             .iter()
             .map(|outcome| enumerated::divergences(outcome, others, growth))
             .fold(nothing, |sums, values| sums.into_iter().zip(values).map(|(sum, value)| sum.plus(value)).collect())

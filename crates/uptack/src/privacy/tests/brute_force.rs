@@ -265,3 +265,41 @@ proptest! {
         }
     }
 }
+
+/// Channels whose tallies do not determine the cells: the claim is that of the tallies, and so is the floor. The first has a cell that
+/// only *yes* reaches, but a crowd writes nearly all tallies without it.
+#[test]
+fn tallies_that_do_not_fix_the_cells_are_enumerated_by_themselves() {
+    for (text, owners) in [
+        ("custom(11=1/100:0/100, 12=6/100:11/100, 22=34/100:66/100, 21=59/100:23/100)", 9),
+        ("custom(11=1/100:0/100, 12=6/100:11/100, 22=34/100:66/100, 21=59/100:23/100)", 2),
+        ("custom(11=0:0.1, 12=0.4:0.2, 22=0.2:0.3, 21=0.4:0.4)", 5),
+        ("custom(11=0.1:0.2, 12=0.4:0.2, 22=0.1:0.2, 21=0.4:0.4)", 6),
+    ] {
+        let channel = super::channel(text);
+        let floor = truth(&channel, None, owners, 600.0).0;
+        for accountant in [release(&channel, owners), answer_with_release(&channel, 1, owners)] {
+            let accountant = accountant.expect("a view");
+            let answer = matches!(accountant.view(), super::super::View::AnswerWithRelease(_)).then_some(1);
+            for asked in [0.0, 0.3, 1.0, 2.5, 5.0, 9.0] {
+                let worst = truth(&channel, answer, owners, asked).0;
+                let found = accountant.delta(epsilon(asked)).value().expect("δ always has a value");
+                let near = 1e-9 * worst + 1e-15;
+                assert!(
+                    found.lower() <= worst + near && worst <= found.upper() + near,
+                    "{text} {asked}: {found:?} {worst}"
+                );
+                assert!(found.upper() - found.lower() <= 1e-6 * worst + 1e-14, "{text} {asked}: {found:?} {worst}");
+            }
+        }
+        let accountant = release(&channel, owners).expect("a view");
+        assert!((accountant.floor() - floor).abs() <= 1e-9 * floor + 1e-15, "{text}: {} {floor}", accountant.floor());
+        // Just above the floor there is an ε, and its δ is the one asked for.
+        let above = 1.1 * floor + 1e-9;
+        let claim = accountant.epsilon(delta(above));
+        let found = claim.value().expect("a guarantee");
+        assert!(claim.certificate().closed(), "{text}: {claim:?}");
+        let worst = truth(&channel, None, owners, found.upper()).0;
+        assert!(worst <= above * (1.0 + 1e-6), "{text}: {worst} for {above} at {found:?}");
+    }
+}

@@ -347,3 +347,30 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn the_delta_of_a_certified_epsilon_is_at_most_the_delta_it_was_certified_at() {
+    for (text, owners, wanted) in [
+        ("randomized-response(t=0.9994)", 104_994, 1.17e-8),
+        ("normal-form(f=0.9,r=0.0004)", 60_000, 1e-8),
+        ("normal-form(f=0.5,r=0.01)", 3000, 1e-6),
+        ("noisy-sampling(sy=0.9,sn=0.0005)", 40_000, 1e-9),
+        ("tuned(sy1=0.5,sy2=0.2,p1=0.9,p2=0.8,sn=0.4,p3=0.1)", 5000, 1e-5),
+    ] {
+        let accountant = release_of(text, owners);
+        let claimed = accountant.epsilon(delta(wanted)).value().expect("a guarantee");
+        let asked = accountant.delta(epsilon(claimed.upper())).value().expect("δ always has a value");
+        assert!(asked.upper() <= wanted * (1.0 + 1e-6), "{text}: {asked:?} at {claimed:?}");
+    }
+}
+
+#[test]
+fn more_work_buys_a_closer_claim_for_a_joint_view_of_a_small_crowd() {
+    let blended = channel("blended(b1=0,b2=0.2,b3=0.3,f1=0.1,f2=0.4,ry=0.03,rn=0.06)");
+    let claim = |limit: WorkLimit| {
+        let accountant = answer_with_release(&blended, 1, 34).expect("an answer").with_limit(limit);
+        accountant.epsilon(delta(1e-8)).value().expect("a guarantee")
+    };
+    let (little, more) = (claim(WorkLimit::default()), claim(WorkLimit::default().times(5)));
+    assert!(more.upper() < little.upper() && more.upper() <= 1.0005 * more.lower(), "{little:?} {more:?}");
+}

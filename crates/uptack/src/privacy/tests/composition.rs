@@ -523,3 +523,23 @@ fn lower_ends_of_long_compositions_are_attained_and_sharp() {
         assert!(lower <= truth * (1.0 + 1e-9) && lower > 0.9 * truth, "{text}, {times} times: {lower}, not {truth}");
     }
 }
+
+#[test]
+fn repeating_a_query_that_gives_everything_away_has_a_delta_of_one() {
+    use crate::privacy::{Epsilon, Repeated, Target, Views, WorkLimit, release, release_loss};
+    for text in
+        ["randomized-response(t=1)", "randomized-response(t=0)", "sampling(sy=1,sn=1)", "noisy-sampling(sy=1,sn=0)"]
+    {
+        let channel = text.parse::<crate::Mechanism>().expect("a mechanism").channel();
+        let target = Target::Epsilon(Epsilon::new(1.0).expect("an epsilon"));
+        let accountant = release(&channel, 4).expect("a crowd");
+        let views = Views::of(&channel, 4, target, WorkLimit::default()).expect("views");
+        let repeated = Repeated::of(&views, &accountant, target, 2).expect("a composition").release.expect("a delta");
+        assert!(repeated.upper() == 1.0 && repeated.lower() > 1.0 - 1e-9, "{text}: {repeated:?}");
+        // The same by way of its measure, as lists of different queries are composed.
+        let loss = release_loss(&accountant, 2, 1e-8).expect("a measure");
+        let composed = Composition::new(FixedInAdvance::repeated(loss, 2).expect("a list"));
+        assert_eq!(composed.delta(1.0).expect("a delta").upper(), 1.0, "{text}");
+        assert_eq!(composed.epsilon(1e-8).expect("no error"), None, "{text}");
+    }
+}

@@ -1,61 +1,43 @@
 //! The question with its plan, from which the card is made.
 
 use uptack::{
-    Progress,
-    card::{Card, plan_whole},
-    quantity::{count, seconds},
+    card::{Card, WholePlan},
+    quantity::seconds,
 };
 use uptack_dap::desk_client::Schedule;
-use uptack_document::Solvable;
 use uptack_owner::{question::Question, schedule::LEAST_WINDOW, typing::Declared};
 
-use super::plan::{self, FieldFault, FieldResult};
-use crate::desk::pages::guard::FormFields;
+use super::{
+    reading::{self, FieldFault, FieldResult},
+    whole::{self, WholeWanted},
+};
+use crate::desk::{
+    opening::{self, LONGEST_WINDOW},
+    pages::guard::FormFields,
+};
 
 /// A question that owners can answer, the request to the planner, and when answers are taken.
 pub(super) struct Draft {
-    wanted: Solvable,
+    pub(super) wanted: WholeWanted,
     question: Question,
     pub(super) words: String,
     pub(super) schedule: Schedule,
-    /// How many queries can differ for one owner.
-    queries: u64,
 }
 
 impl Draft {
     pub(super) fn read(fields: &FormFields) -> FieldResult<Self> {
-        let wanted = plan::read(fields)?;
+        let wanted = WholeWanted::read(fields)?;
         let words = required(fields, "question", "say in words what people are asked")?.to_owned();
-        let (question, schedule) = (question(fields)?, schedule(fields)?);
-        let queries = counted_queries(&question, schedule)?;
-        Ok(Self { wanted, question, words, schedule, queries })
+        Ok(Self { wanted, question: question(fields)?, words, schedule: schedule(fields)? })
     }
 
-    /// The card as the desk is asked to open it, planned so that everything it asks together keeps within the request.
-    pub(super) fn card(&self) -> Result<Card, uptack::Error> {
-        let progress = Progress::default();
-        // Both the error and what is solved for are about one question; as a whole the card then keeps within the request.
-        let request = self.wanted.solved_request(&progress)?;
-        let drafted = |card| self.question.on(card, &self.words, series(self.schedule));
-        let card = plan_whole(&request, self.queries, drafted, &progress)?;
-        // The desk fills in the series with its times.
-        Ok(Card { series: None, ..card })
+    /// The card as the desk is asked to open it: the one that was planned, with the question on it.
+    pub(super) fn card(&self, planned: &WholePlan) -> FieldResult<Card> {
+        let card = self.question.on(planned.card.clone(), &self.words, None);
+        let field = if card.ballot.is_some() { "values" } else { "predicate" };
+        opening::check_asked(&card).map_err(FieldFault::at(field))?;
+        Ok(card)
     }
-}
-
-/// The length of each window of a series, in seconds, and their number.
-fn series(schedule: Schedule) -> Option<(u64, u64)> {
-    match schedule {
-        Schedule::Once { .. } => None,
-        Schedule::Series { every, times } => Some((every, times)),
-    }
-}
-
-/// How many queries can differ for one owner.
-fn counted_queries(question: &Question, schedule: Schedule) -> FieldResult<u64> {
-    let times = series(schedule).map_or(1, |(_, times)| times);
-    let counted = question.counted_queries(times).map_err(FieldFault::at("values"))?;
-    counted.ok_or_else(|| FieldFault::of("times", "a series has at least one window, and an end"))
 }
 
 fn required<'a>(fields: &'a FormFields, name: &'static str, words: &str) -> FieldResult<&'a str> {
@@ -89,58 +71,63 @@ fn question_of_devices(fields: &FormFields) -> FieldResult<Question> {
     }
     let words = "say what a yes is, as in station == \"7\", name an attribute for a ballot, or let people answer";
     let predicate = required(fields, "predicate", words)?;
+    for name in ["values", "most_yes"] {
+        if fields.given(name).is_some() {
+            return Err(FieldFault::of(name, "this belongs to a ballot; name its attribute, or leave this empty"));
+        }
+    }
     Question::single(predicate, &Declared::default()).map_err(FieldFault::at("predicate"))
 }
 
 /// One question for each value of an attribute.
 fn ballot(fields: &FormFields, attribute: &str) -> FieldResult<Question> {
-    let values = values(fields)?;
-    let most_yes = match fields.given("most_yes") {
-        Some(text) => count(text).map_err(FieldFault::at("most_yes"))?,
-        None => 1,
-    };
+    let (values, most_yes) = (whole::values(fields)?, whole::most_yes(fields)?);
     Question::each(attribute, values, fields.given("predicate"), most_yes, &Declared::default())
         .map_err(FieldFault::at("values"))
 }
 
-fn values(fields: &FormFields) -> FieldResult<Vec<String>> {
-    let written = fields.get("values").split([',', '\n']).map(str::trim);
-    let values: Vec<String> = written.filter(|value| !value.is_empty()).map(str::to_owned).collect();
-    if values.is_empty() {
-        return Err(FieldFault::of("values", "a ballot needs values, one per line or with commas between them"));
-    }
-    Ok(values)
-}
-
 fn schedule(fields: &FormFields) -> FieldResult<Schedule> {
-    match fields.given("times") {
-        Some(times) if times != "1" => {
-            let times = count(times).map_err(FieldFault::at("times"))?;
-            Ok(Schedule::Series { every: window_seconds(fields)?, times })
-        }
-        _ => Ok(Schedule::Once { seconds: window_seconds(fields)? }),
-    }
+    let every = window_seconds(fields)?;
+    Ok(match whole::times(fields)? {
+        Some(times) => Schedule::Series { every, times },
+        None => Schedule::Once { seconds: every },
+    })
 }
 
 fn window_seconds(fields: &FormFields) -> FieldResult<u64> {
-    let text = required(fields, "closes", "say how long, as in 10m")?;
-    let span = seconds(text).map_err(FieldFault::at("closes"))?;
-    if span < LEAST_WINDOW {
-        let words = format!("within {span} s nobody could answer; the shortest is {LEAST_WINDOW} s");
-        return Err(FieldFault::of("closes", words));
-    }
-    Ok(span)
+    required(fields, "closes", "say how long, as in 10m")?;
+    let span = reading::parsed(fields, "closes", seconds)?.unwrap_or_default();
+    let words = match span {
+        short if short < LEAST_WINDOW => {
+            format!("within {short} s nobody could answer; the shortest is {LEAST_WINDOW} s")
+        }
+        long if long > LONGEST_WINDOW => "the longest is ten years, 3660d".to_owned(),
+        _ => return Ok(span),
+    };
+    Err(FieldFault::of("closes", words))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use uptack::{
+        Progress,
+        card::plan_whole,
+        plan::{Prior, Request},
+        privacy::Epsilon,
+    };
+    use uptack_document::Purpose;
 
     const PLAN: &str = "owners=500&yes=50&epsilon=1";
 
     fn read(rest: &str) -> FieldResult<Draft> {
         let fields = FormFields::parse(format!("{PLAN}&{rest}").as_bytes());
         Draft::read(&fields)
+    }
+
+    fn card(rest: &str) -> Card {
+        let draft = read(rest).unwrap();
+        draft.card(&draft.wanted.plan().unwrap()).unwrap()
     }
 
     #[test]
@@ -151,27 +138,72 @@ mod tests {
         assert_eq!(field("question=Q&closes=10m"), Some("predicate"));
         assert_eq!(field("question=Q&predicate=a+%3D%3D&closes=10m"), Some("predicate"));
         assert_eq!(field("question=Q&predicate=true&closes=2s"), Some("closes"));
+        assert_eq!(field("question=Q&predicate=true&closes=99999d"), Some("closes"));
         assert_eq!(field("question=Q&predicate=true"), Some("closes"));
         assert_eq!(field("question=Q&who=people&closes=10m"), None);
         assert_eq!(field("question=Q&who=people&predicate=true&closes=10m"), Some("predicate"));
         assert_eq!(field("question=Q&who=people&each=road&closes=10m"), Some("each"));
         assert_eq!(field("question=Q&who=nobody&closes=10m"), Some("who"));
         assert_eq!(field("question=Q&each=road&closes=10m"), Some("values"));
+        assert_eq!(field("question=Q&predicate=true&values=a,b&closes=10m"), Some("values"));
+        assert_eq!(field("question=Q&each=road&values=a,b,a&closes=10m"), Some("values"));
+        assert_eq!(field("question=Q&each=road&values=a,b&most_yes=3&closes=10m"), Some("most_yes"));
         assert_eq!(field("question=Q&each=road&values=a,b&closes=10m&times=0"), Some("times"));
+        assert_eq!(field("question=Q&predicate=true&closes=10m&times=1e6"), Some("times"));
     }
 
     #[test]
     fn a_question_for_people_has_nothing_for_a_device() {
-        let card = read("question=Did+you+vote%3F&who=people&closes=10m").unwrap().card().unwrap();
+        let card = card("question=Did+you+vote%3F&who=people&closes=10m");
         assert!(card.asks_person(), "{card:?}");
     }
 
     #[test]
     fn the_whole_of_a_ballot_and_a_series_keeps_what_was_asked_for() {
-        let draft = read("question=Q&each=road&values=A1%0AA2,A3&closes=10m&times=4").unwrap();
-        assert_eq!(draft.schedule, Schedule::Series { every: 600, times: 4 });
-        let card = draft.card().unwrap();
+        let asked = "question=Q&each=road&values=A1%0AA2,A3&closes=10m&times=4";
+        assert_eq!(read(asked).unwrap().schedule, Schedule::Series { every: 600, times: 4 });
+        let card = card(asked);
         assert_eq!(card.ballot.as_ref().unwrap().queries[1].predicate, "road == \"A2\"");
         assert!(card.series.is_none() && card.claims.whole_one_aggregator().unwrap() <= 1.0);
+    }
+
+    /// The plan on the page, the card of the preview and the card of `uptack ask` are from one function.
+    #[test]
+    fn the_plan_shown_is_that_of_the_whole_card() {
+        let series = "question=Q&predicate=true&closes=5m&times=288";
+        let planned = read(series).unwrap().wanted.plan().unwrap();
+        let request = Request::one_aggregator(500, Prior::at(50), Epsilon::new(1.0).unwrap()).unwrap();
+        let request = Request { minimum_batch: Purpose::Asking.usual_batch(500), ..request };
+        let question = Question::single("true", &Declared::default()).unwrap();
+        let draft = |card| question.on(card, "Q", Some((300, 288)));
+        let asked = plan_whole(&request, 288, draft, &Progress::default()).unwrap();
+        let shown = &planned.one.plan.best;
+        assert_eq!((shown.sd, &shown.mechanism), (asked.predicted.sd.value(), &asked.mechanism));
+        assert_eq!((&planned.card.claims, planned.queries), (&asked.claims, 288));
+        assert_eq!(card(series), Card { series: None, ..asked });
+        // One window has a fraction of that error.
+        let one = read("question=Q&predicate=true&closes=5m").unwrap().wanted.plan().unwrap();
+        assert!(shown.sd > 100.0 * one.one.plan.best.sd, "{} and {}", shown.sd, one.one.plan.best.sd);
+    }
+
+    /// The error is that of each count, and ε that of all of them together, whichever is solved for.
+    #[test]
+    fn what_is_solved_for_is_solved_for_the_whole_card() {
+        let solved = |plan: &str| {
+            let fields = FormFields::parse(format!("{plan}&yes=10&times=4").as_bytes());
+            WholeWanted::read(&fields).unwrap().plan()
+        };
+        for trust in ["one-aggregator", "owners"] {
+            let epsilon = solved(&format!("owners=100&error=12&trust={trust}")).unwrap();
+            assert!(epsilon.card.predicted.sd.value() <= 12.0);
+            let whole = epsilon.epsilon().unwrap();
+            let one = epsilon.one.value();
+            assert!(whole > one && whole <= 4.01 * one, "{trust}: {whole} of {one}");
+            let most = 4.02 * one;
+            let owners = solved(&format!("epsilon={most}&error=12&trust={trust}")).unwrap();
+            assert!(owners.card.predicted.sd.value() <= 12.0 && owners.epsilon().unwrap() <= most, "{trust}");
+        }
+        let refused = solved("owners=100&epsilon=1&error=2").unwrap_err();
+        assert!(refused.field() == Some("error") && refused.to_string().contains("4 queries"), "{refused}");
     }
 }

@@ -2,24 +2,26 @@
 
 use maud::{Markup, html};
 use uptack::{
+    card::{Card, WholePlan},
     display::{self, Rounding, grouped},
     plan::{Solved, Trust, Unknown},
 };
 
 use super::{
     form,
-    plan::{FieldFault, PlanOutcome},
+    reading::{self, FieldFault},
 };
 use crate::desk::pages::{
     frame::{scrolling_table, table_head},
     guard::FormFields,
-    questions::best_guess,
+    questions::{best_guess, claims},
 };
 
+/// The field that keeps the form from being planned. The script marks it by its name.
 pub(super) fn fault(fault: &FieldFault) -> Markup {
     html! {
         h2 { "The plan" }
-        p.fault { (form::fault_words(fault)) }
+        p.fault #plan-fault data-field=(fault.field) { (form::fault_words(fault)) }
     }
 }
 
@@ -28,27 +30,48 @@ pub(super) fn waiting(words: &str) -> Markup {
     html! { h2 { "The plan" } p.waiting { (words) } }
 }
 
-pub(super) fn planned(planned: &PlanOutcome, fields: &FormFields) -> Markup {
-    match planned {
-        PlanOutcome::Impossible(words) => html! {
-            h2 { "There is no such plan" }
-            p.fault { (words) }
-        },
-        PlanOutcome::Plan { solved, statement } => plan(solved, statement, fields),
+pub(super) fn impossible(fault: &FieldFault) -> Markup {
+    html! {
+        h2 { "There is no such plan" }
+        p.fault #plan-fault data-field=(fault.field) { (fault.words) }
     }
 }
 
-fn plan(solved: &Solved, statement: &str, fields: &FormFields) -> Markup {
+/// What follows the headline of a card with one question; `statement` is its guarantees in sentences.
+pub(super) fn single(whole: &WholePlan, statement: &str, fields: &FormFields) -> Markup {
+    let one = &whole.one;
     html! {
-        h2 { "The plan" }
-        (headline(solved))
-        p { (solved.solved_words()) }
-        @for sentence in solved.trust_words() { p { (sentence) } }
+        p { (one.solved_words()) }
+        @for sentence in one.trust_words() { p { (sentence) } }
         (plain_words(statement))
-        (charts(solved, fields))
-        (families(solved))
-        (honesty(solved))
-        (tradeoff(solved))
+        (details_of_one(one, fields))
+    }
+}
+
+/// What follows the headline of a card with several queries: the claims of all of them together, and one of them.
+pub(super) fn several(whole: &WholePlan, card: &Card, fields: &FormFields) -> Markup {
+    html! {
+        (claims(card))
+        (one_of_many(whole))
+        (details_of_one(&whole.one, fields))
+    }
+}
+
+fn details_of_one(one: &Solved, fields: &FormFields) -> Markup {
+    html! {
+        (charts(one, fields))
+        (families(one))
+        (honesty(one))
+        (tradeoff(one))
+    }
+}
+
+/// What the parts below are about if there are several queries.
+fn one_of_many(whole: &WholePlan) -> Markup {
+    html! {
+        h3 { "One of the " (grouped(whole.queries)) " counts" }
+        p { "All counts share the ε of the whole. Everything below is about one of them and its share: ε = "
+            (display::claim(whole.one.plan.epsilon())) "." }
     }
 }
 
@@ -62,15 +85,17 @@ fn plain_words(statement: &str) -> Markup {
 }
 
 /// The quantity that was solved for, the error, and the mechanism.
-fn headline(solved: &Solved) -> Markup {
-    let best = &solved.plan.best;
+pub(super) fn headline(whole: &WholePlan) -> Markup {
+    let (solved, best) = (&whole.one, &whole.one.plan.best);
     html! {
+        h2 { "The plan" }
         @match solved.unknown {
             Unknown::Error => {},
-            Unknown::Epsilon => p.headline { "ε = " strong { (display::claim(solved.value())) } },
+            Unknown::Epsilon => p.headline { "ε = " strong { (display::claim(whole.epsilon())) } },
             Unknown::Owners => p.headline { strong { (grouped(solved.plan.owners)) } " owners" },
         }
-        p.headline { "± " strong { (display::nearest(best.interval95_halfwidth)) } " people at 95 %" }
+        p.headline { "± " strong { (display::nearest(best.interval95_halfwidth)) } " people at 95 %"
+            @if whole.queries > 1 { ", for each count" } }
         (relative_error(solved))
         p { "Mechanism: " code { (best.mechanism) } }
     }
@@ -176,13 +201,13 @@ fn bound_words(linked: Option<f64>) -> String {
 }
 
 fn charts(solved: &Solved, fields: &FormFields) -> Markup {
-    let path = format!("/pages/ask/chart?{}", fields.query(form::PLANNED_FROM));
+    let path = format!("/pages/ask/chart?{}", fields.query(reading::PLANNED_FROM));
     let against = ["ε", "the number of owners", "the linked ε"];
     let drawn = if solved.plan.tradeoff.is_empty() { 2 } else { 3 };
     html! {
         @for (number, what) in against.into_iter().enumerate().take(drawn) {
             figure.chart {
-                img src=(format!("{path}&chart={number}")) width="640" height="520" loading="lazy"
+                img src=(format!("{path}&chart={number}")) width="500" height="520" loading="lazy"
                     alt=(format!("Chart of the error of each family against {what}, with the plan marked"));
             }
         }

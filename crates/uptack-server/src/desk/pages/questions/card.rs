@@ -19,7 +19,7 @@ pub(in crate::desk::pages) fn describe(card: &Card) -> Markup {
 }
 
 /// Each claim with who has to be honest for it.
-fn claims(card: &Card) -> Markup {
+pub(in crate::desk::pages) fn claims(card: &Card) -> Markup {
     html! {
         h3 { "What anybody can learn about one person" }
         (scrolling_table("Claims by who is honest", &claims_table(card)))

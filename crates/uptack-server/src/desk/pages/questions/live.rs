@@ -16,7 +16,10 @@ use std::{
 };
 use tokio::sync::broadcast::{self, error::RecvError};
 
-use super::progress::{LivePart, QuestionProgress};
+use super::{
+    progress::{BatchSize, LivePart, QuestionProgress},
+    watched::{Followed, Watched},
+};
 use crate::{
     base::listener::{ClientAddress, Share},
     desk::{
@@ -25,15 +28,18 @@ use crate::{
             frame::{PageError, PageResult, Visitor},
             guard::FormFields,
         },
-        queries, store,
+        queries,
+        store::{self, Query, Store},
         stream::event_stream,
     },
 };
 
-/// How often to look for changes.
+/// How often to look for changes, for all streams together.
 const LOOK: Duration = Duration::from_millis(900);
-/// After this many looks without a change a comment is sent: a proxy could take a silent connection for dead.
-const QUIET_LOOKS: u32 = 15;
+/// How often a stream checks that its visitor is still signed in.
+const CHECK: Duration = Duration::from_secs(3);
+/// After this many checks without a change a comment is sent: a proxy could take a silent connection for dead.
+const QUIET_CHECKS: u32 = 5;
 /// Most questions that one stream follows.
 const MOST: usize = 60;
 
@@ -72,6 +78,7 @@ struct QuestionStream {
     shown: BrowserState,
     /// Nothing was sent yet.
     is_first: bool,
+    followed: Followed<QuestionProgress>,
     _place: Share,
 }
 
@@ -85,7 +92,11 @@ impl QuestionStream {
             return Err(PageError::busy("There are too many streams. Load the page again."));
         };
         let shown = BrowserState::default();
-        Ok(Self { pages, headers, names, opened: None, asked: None, shown, is_first: true, _place: place })
+        let followed = pages.live.follow(&names);
+        if pages.live.begins_looking() {
+            tokio::spawn(keep_looking(Arc::clone(&pages)));
+        }
+        Ok(Self { pages, headers, names, opened: None, asked: None, shown, is_first: true, followed, _place: place })
     }
 
     /// Also follows which questions are new to a list that was made when there were `asked` of them.
@@ -100,15 +111,18 @@ impl QuestionStream {
 
     /// The next event; none when the desk stops, or the visitor is no longer signed in.
     async fn next(&mut self) -> Option<Bytes> {
-        let mut is_due = std::mem::take(&mut self.is_first);
-        for _ in 0..QUIET_LOOKS {
-            let mut has_news = self.has_missed_some().await;
-            if !is_due {
-                has_news |= self.wait().await?;
-            }
-            is_due = false;
+        if std::mem::take(&mut self.is_first) {
             let visitor = self.pages.visitor(&self.headers).ok()?;
-            let mut changes = self.changes(&visitor).await;
+            let mut changes = self.changes_at_first(&visitor).await;
+            changes.reload |= self.has_missed_some().await;
+            if !changes.is_empty() {
+                return Some(changes.event());
+            }
+        }
+        for _ in 0..QUIET_CHECKS {
+            let has_news = self.wait().await?;
+            let visitor = self.pages.visitor(&self.headers).ok()?;
+            let mut changes = self.changes(&visitor);
             changes.reload |= has_news;
             if !changes.is_empty() {
                 return Some(changes.event());
@@ -117,11 +131,13 @@ impl QuestionStream {
         Some(Bytes::from_static(b": still here\n\n"))
     }
 
-    /// Waits until it is time to look again; says whether a query was opened meanwhile. None when the desk stops.
+    /// Waits for a change of any question, or until it is time to check the visitor; says whether a query was opened
+    /// meanwhile. None when the desk stops.
     async fn wait(&mut self) -> Option<bool> {
         let mut stopping = self.pages.shared.stopping.subscribe();
         tokio::select! {
-            () = tokio::time::sleep(LOOK) => Some(false),
+            () = tokio::time::sleep(CHECK) => Some(false),
+            () = self.followed.changed() => Some(false),
             news = opening(&mut self.opened) => Some(news),
             _ = stopping.wait_for(|stop| *stop) => None,
         }
@@ -136,8 +152,8 @@ impl QuestionStream {
         now.is_ok_and(|now| now != asked)
     }
 
-    /// The changes that the browser does not show yet.
-    async fn changes(&mut self, visitor: &Visitor) -> PageChanges {
+    /// The state of all questions, which the browser may not show yet.
+    async fn changes_at_first(&mut self, visitor: &Visitor) -> PageChanges {
         let mut changes = PageChanges::default();
         for name in &self.names {
             let Ok(query) = queries::find_own(&self.pages.shared, &visitor.caller, name).await else { continue };
@@ -145,6 +161,70 @@ impl QuestionStream {
             self.shown.update(&self.pages.fill(&query, &card).await, &mut changes);
         }
         changes
+    }
+
+    /// The changes that the browser does not show yet, as far as they were seen for all streams.
+    fn changes(&mut self, visitor: &Visitor) -> PageChanges {
+        let mut changes = PageChanges::default();
+        let latest = self.followed.latest();
+        for progress in self.names.iter().filter_map(|name| latest.get(name)) {
+            if visitor.caller.may_touch(progress.analyst.as_deref()) {
+                self.shown.update(progress, &mut changes);
+            }
+        }
+        changes
+    }
+}
+
+/// The questions that streams follow. One task looks at all of them; the streams wait for what it sees.
+pub(in crate::desk::pages) type LiveQuestions = Watched<QuestionProgress>;
+
+/// Looks at the questions that streams follow, until nobody follows any or the desk stops.
+async fn keep_looking(pages: Arc<Pages>) {
+    let mut stopping = pages.shared.stopping.subscribe();
+    let mut read = ReadQuestions::default();
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep(LOOK) => {}
+            _ = stopping.wait_for(|stop| *stop) => return,
+        }
+        let Some(names) = pages.live.names() else { return };
+        read.forget_changed(pages.shared.store.changes());
+        let mut found = HashMap::new();
+        for name in names {
+            if let Some(progress) = read.progress(&pages, &name).await {
+                found.insert(name, progress);
+            }
+        }
+        pages.live.publish(found);
+    }
+}
+
+/// Questions as they were read last, which is good enough as long as the store does not change.
+#[derive(Default)]
+struct ReadQuestions {
+    changes: u64,
+    questions: HashMap<String, (Query, BatchSize)>,
+}
+
+impl ReadQuestions {
+    fn forget_changed(&mut self, changes: u64) {
+        if self.changes != changes {
+            self.changes = changes;
+            self.questions.clear();
+        }
+    }
+
+    async fn progress(&mut self, pages: &Pages, name: &str) -> Option<QuestionProgress> {
+        if !self.questions.contains_key(name) {
+            let mut query = pages.shared.store.run_for(name, Store::query).await.ok()??;
+            let size = BatchSize::of(&query.card().ok()?);
+            // It is not needed any more, and may be large.
+            query.signed.card.clear();
+            self.questions.insert(name.to_owned(), (query, size));
+        }
+        let (query, size) = self.questions.get(name)?;
+        Some(pages.progress(query, *size).await)
     }
 }
 

@@ -2,9 +2,11 @@
 
 mod card;
 mod live;
+mod people;
 mod progress;
 mod question;
 mod results;
+mod watched;
 
 use axum::{
     Router,
@@ -24,16 +26,18 @@ use super::{
 use crate::{
     desk::{
         queries,
-        store::{self, Query, Store},
+        store::{self, AskedEntry, Query, Store},
     },
     error::Result,
 };
 use progress::LivePart;
 use question::AskedQuestion;
-use results::{EstimatedRecord, QuestionEstimate, interval_picture};
+use results::{EstimatedRecord, IntervalAxis, QuestionEstimate, percent_confidence};
 
 pub(super) use self::{
-    card::{best_guess, describe},
+    card::{best_guess, claims, describe},
+    live::LiveQuestions,
+    people::PeopleAccess,
     progress::ReportCounts,
     question::redirect,
     results::EstimatedRecords,
@@ -60,9 +64,9 @@ const SEARCHED: usize = 2000;
 
 async fn show(State(pages): Site, visitor: Visitor, fields: FormFields) -> PageResponse {
     let from: usize = fields.get("from").parse().unwrap_or(0);
-    let found = pages.search(&visitor, &fields).await?;
-    let next = (found.questions.len() > from + PAGE).then_some(from + PAGE);
-    let rows = pages.rows(found.questions.into_iter().skip(from).take(PAGE)).await;
+    let found = pages.search(&visitor, &fields, from).await?;
+    let next = found.has_more.then_some(from + PAGE);
+    let rows = pages.rows(found.questions).await;
     let body = html! { div data-live=(live_path(&rows, found.asked)) { (list(&fields, &rows, next)) } };
     Ok(frame::page("Questions", Tab::Questions, &visitor, body))
 }
@@ -81,46 +85,57 @@ struct QuestionFilter {
     /// In lower case.
     words: String,
     now: u64,
+    /// How many of those that match come before the page.
+    from: usize,
 }
 
-/// The questions that match, the latest first, and how many there are in all.
+/// The questions of one page that match, the latest first.
 struct MatchingQuestions {
     questions: Vec<(Query, Card)>,
+    /// Whether there is another page.
+    has_more: bool,
+    /// How many questions there are in all.
     asked: u64,
 }
 
 impl QuestionFilter {
+    /// Only the cards of the page are read.
     fn run(&self, store: &Store) -> Result<MatchingQuestions> {
         let asked = store.number_asked(self.analyst.as_deref())?;
-        let all = store.asked_by(self.analyst.as_deref(), 0, SEARCHED)?;
-        let in_state = all.into_iter().filter(|query| self.has_state(query));
-        let with_card = in_state.filter_map(|query| query.card().ok().map(|card| (query, card)));
-        let questions = with_card.filter(|(query, card)| self.has_words(query, card)).collect();
-        Ok(MatchingQuestions { questions, asked })
+        let page = (self.from, PAGE + 1);
+        let mut names = store.find_asked(self.analyst.as_deref(), SEARCHED, page, |entry| self.matches(entry))?;
+        let has_more = names.len() > PAGE;
+        names.truncate(PAGE);
+        let mut questions = Vec::new();
+        for name in &names {
+            let query = store.query(name)?;
+            questions.extend(query.and_then(|query| query.card().ok().map(|card| (query, card))));
+        }
+        Ok(MatchingQuestions { questions, has_more, asked })
     }
 
-    fn has_state(&self, query: &Query) -> bool {
-        self.state.is_empty() || query.state_at(self.now).name() == self.state
-    }
-
-    fn has_words(&self, query: &Query, card: &Card) -> bool {
+    fn matches(&self, entry: &AskedEntry) -> bool {
         let contains = |text: &str| text.to_lowercase().contains(&self.words);
-        self.words.is_empty() || contains(query.name()) || card.question.as_deref().is_some_and(contains)
+        let has_state = self.state.is_empty() || entry.state_at(self.now).name() == self.state;
+        let has_words =
+            || self.words.is_empty() || contains(&entry.query) || entry.question.as_deref().is_some_and(contains);
+        has_state && has_words()
     }
 }
 
 impl Pages {
-    async fn search(&self, visitor: &Visitor, fields: &FormFields) -> Result<MatchingQuestions> {
+    async fn search(&self, visitor: &Visitor, fields: &FormFields, from: usize) -> Result<MatchingQuestions> {
         let search = QuestionFilter {
             analyst: queries::seen_by(&visitor.caller),
             state: fields.get("state").to_owned(),
             words: fields.get("words").to_lowercase(),
             now: self.shared.now(),
+            from,
         };
         self.shared.store.run(move |store| search.run(store)).await
     }
 
-    async fn rows(&self, questions: impl Iterator<Item = (Query, Card)>) -> Vec<AskedQuestion> {
+    async fn rows(&self, questions: Vec<(Query, Card)>) -> Vec<AskedQuestion> {
         let mut rows = Vec::new();
         for (query, card) in questions {
             // If estimation fails, the row has no estimate; the question's own page says why.
@@ -138,7 +153,9 @@ fn list(fields: &FormFields, rows: &[AskedQuestion], next: Option<usize>) -> Mar
         @if rows.is_empty() {
             (empty_list(fields))
         } @else {
-            ul.questions { @for asked in rows { li { (row(asked)) } } }
+            @let axis = axis(rows);
+            (axis_words(axis.as_ref()))
+            ul.questions { @for asked in rows { li { (row(asked, axis.as_ref())) } } }
         }
         @if let Some(next) = next {
             p { a.button href=(format!("{HOME}?{}&from={next}", fields.query(&["state", "words"]))) { "Earlier questions" } }
@@ -183,7 +200,23 @@ fn state_choice(chosen: &str) -> Markup {
     }
 }
 
-fn row(asked: &AskedQuestion) -> Markup {
+/// The axis on which all estimates of the page are drawn; none if there are none.
+fn axis(rows: &[AskedQuestion]) -> Option<IntervalAxis> {
+    let shown = rows.iter().filter_map(|asked| largest(asked.outcome.as_deref()?));
+    shown.map(|one| one.high.max(one.estimate)).reduce(f64::max).map(IntervalAxis::up_to)
+}
+
+fn axis_words(axis: Option<&IntervalAxis>) -> Markup {
+    html! {
+        @if let Some(axis) = axis {
+            p.help { "Intervals hold the truth with confidence " (percent_confidence()) " %, for a ballot all of its intervals \
+                at once, and are drawn on one axis from 0 to " (axis.end_words()) " people. Of a ballot, the largest \
+                estimate is shown." }
+        }
+    }
+}
+
+fn row(asked: &AskedQuestion, axis: Option<&IntervalAxis>) -> Markup {
     html! {
         article.row.panel {
             div.what {
@@ -194,16 +227,16 @@ fn row(asked: &AskedQuestion) -> Markup {
                     (kind(&asked.card))
                 }
             }
-            div.how-far { (how_far(asked)) }
+            div.how-far { (how_far(asked, axis)) }
         }
     }
 }
 
 /// The estimate, or the reports so far.
-fn how_far(asked: &AskedQuestion) -> Markup {
-    match &asked.outcome {
-        Some(outcome) => estimate(outcome),
-        None => asked.fill.holder(LivePart::Fill),
+fn how_far(asked: &AskedQuestion, axis: Option<&IntervalAxis>) -> Markup {
+    match (&asked.outcome, axis) {
+        (Some(outcome), Some(axis)) => estimate(outcome, axis),
+        _ => asked.fill.holder(LivePart::Fill),
     }
 }
 
@@ -218,15 +251,18 @@ fn kind(card: &Card) -> Markup {
 }
 
 /// The estimate of one question, or the largest of a ballot.
-fn estimate(outcome: &EstimatedRecord) -> Markup {
-    let largest = outcome.questions.iter().max_by(|one, other| one.estimate.total_cmp(&other.estimate));
+fn largest(outcome: &EstimatedRecord) -> Option<&QuestionEstimate> {
+    outcome.questions.iter().max_by(|one, other| one.estimate.total_cmp(&other.estimate))
+}
+
+fn estimate(outcome: &EstimatedRecord, axis: &IntervalAxis) -> Markup {
     html! {
-        @if let Some(one) = largest {
+        @if let Some(one) = largest(outcome) {
             p.estimate {
                 @if let Some(name) = &one.name { span.help { "most: " (name) " " } }
                 (estimate_words(one))
             }
-            (interval_picture(one.low, one.estimate, one.high))
+            (axis.picture(one.low, one.estimate, one.high))
         }
     }
 }
@@ -234,4 +270,65 @@ fn estimate(outcome: &EstimatedRecord) -> Markup {
 fn estimate_words(one: &QuestionEstimate) -> Markup {
     let [low, high] = one.interval_words();
     html! { strong { (display::nearest(one.estimate)) } span.help { " " (low) " to " (high) } }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::desk::store::openings::{OpeningRequest, Room};
+    use uptack::{
+        plan::{Prior, Request, plan},
+        privacy::Epsilon,
+    };
+    use uptack_dap::signed::SignedCard;
+
+    fn queries(number: usize) -> Vec<Query> {
+        let request = Request::one_aggregator(50, Prior::at(5), Epsilon::new(1.0).unwrap()).unwrap();
+        let card = Card::new(&request, &plan(&request).unwrap());
+        let query = |index: usize| {
+            let words = format!("Is this {}?", if index.is_multiple_of(2) { "Even" } else { "odd" });
+            let card = Card { question: Some(words), ..card.clone() }.canonical();
+            Query {
+                signed: SignedCard { query: format!("q{index}"), card, signature: String::new() },
+                opens: 1,
+                closes: 1000 + index as u64,
+                state: store::QueryState::Open,
+                reason: None,
+                tasks: None,
+                job: None,
+                record: None,
+                analyst: Some("ann".to_owned()),
+            }
+        };
+        (0..number).map(query).collect()
+    }
+
+    /// Whatever matches, only the cards of one page are read.
+    #[test]
+    fn a_search_reads_the_cards_of_one_page() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::open(directory.path()).unwrap();
+        let request = OpeningRequest { analyst: "ann".to_owned(), key: "key".to_owned(), digest: [0; 32] };
+        store.open_queries(&request, &queries(120), Room { queries: 1000, bytes: 1 << 30, requests: 1 }, 1).unwrap();
+        let search = |words: &str, state: &str, now: u64, from: usize| {
+            let (words, state) = (words.to_owned(), state.to_owned());
+            let found =
+                QuestionFilter { analyst: Some("ann".to_owned()), state, words, now, from }.run(&store).unwrap();
+            let names: Vec<String> = found.questions.iter().map(|(query, _)| query.name().to_owned()).collect();
+            (names.first().cloned().unwrap_or_default(), names.len(), found.has_more, found.asked)
+        };
+        assert_eq!(search("", "", 0, 0), ("q119".to_owned(), PAGE, true, 120));
+        assert_eq!(search("", "", 0, 100), ("q19".to_owned(), 20, false, 120));
+        assert_eq!(search("even", "", 0, 0), ("q118".to_owned(), PAGE, true, 120));
+        assert_eq!(search("even", "", 0, PAGE), ("q18".to_owned(), 10, false, 120));
+        assert_eq!(search("q7", "", 0, 0), ("q79".to_owned(), 11, false, 120));
+        assert_eq!(search("", "closed", 1010, 0), ("q10".to_owned(), 11, false, 120));
+        assert_eq!(search("nothing", "", 0, 0), (String::new(), 0, false, 120));
+        let theirs = QuestionFilter { analyst: Some("bob".to_owned()), ..empty_filter() };
+        assert_eq!(theirs.run(&store).unwrap().questions.len(), 0);
+    }
+
+    fn empty_filter() -> QuestionFilter {
+        QuestionFilter { analyst: None, state: String::new(), words: String::new(), now: 0, from: 0 }
+    }
 }

@@ -47,8 +47,10 @@ impl ReportCounts {
 
 /// The progress of a question at a moment.
 #[derive(Debug, Clone)]
-pub(super) struct QuestionProgress {
+pub(in crate::desk::pages) struct QuestionProgress {
     pub(super) query: String,
+    /// Who asked.
+    pub(super) analyst: Option<String>,
     pub(super) state: QueryState,
     pub(super) is_collected: bool,
     reports: Option<u64>,
@@ -57,6 +59,27 @@ pub(super) struct QuestionProgress {
     opens: u64,
     closes: u64,
     now: u64,
+}
+
+/// Two moments differ if a page shows them differently; clocks run on their own.
+impl PartialEq for QuestionProgress {
+    fn eq(&self, other: &Self) -> bool {
+        let shown = |one: &Self| (one.state, one.is_collected, one.reports, one.opens > one.now);
+        self.query == other.query && shown(self) == shown(other)
+    }
+}
+
+/// How many reports a card wants.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct BatchSize {
+    minimum: u64,
+    expected: u64,
+}
+
+impl BatchSize {
+    pub(super) fn of(card: &Card) -> Self {
+        Self { minimum: card.minimum_batch, expected: card.owners.max(card.minimum_batch) }
+    }
 }
 
 /// A part of a page that changes by itself.
@@ -81,14 +104,19 @@ impl LivePart {
 
 impl Pages {
     pub(super) async fn fill(&self, query: &Query, card: &Card) -> QuestionProgress {
+        self.progress(query, BatchSize::of(card)).await
+    }
+
+    pub(super) async fn progress(&self, query: &Query, size: BatchSize) -> QuestionProgress {
         let now = self.shared.now();
         QuestionProgress {
             query: query.name().to_owned(),
+            analyst: query.analyst.clone(),
             state: query.state_at(now),
             is_collected: query.record.is_some(),
             reports: self.reports(query).await,
-            minimum: card.minimum_batch,
-            expected: card.owners.max(card.minimum_batch),
+            minimum: size.minimum,
+            expected: size.expected,
             opens: query.opens,
             closes: query.closes,
             now,
@@ -160,7 +188,10 @@ impl QuestionProgress {
         let minimum = grouped(self.minimum);
         match self.reports {
             Some(reports) => format!("{} of at least {minimum}", grouped(reports)),
-            None if self.state == QueryState::Cancelled => "nothing is released".to_owned(),
+            // The reason, which is shown beside it, says how many there were, if anybody knows.
+            None if matches!(self.state, QueryState::Cancelled | QueryState::Withheld) => {
+                "nothing is released".to_owned()
+            }
             None if self.state == QueryState::Opening => format!("at least {minimum} are needed"),
             None => format!("unknown, of at least {minimum}"),
         }
@@ -216,6 +247,7 @@ mod tests {
         let query = "q".to_owned();
         QuestionProgress {
             query,
+            analyst: None,
             state,
             is_collected: false,
             reports,
@@ -240,6 +272,8 @@ mod tests {
                 && bar(QueryState::Open, Some(500)).contains("width=\"100.00\"")
         );
         assert!(bar(QueryState::Closed, None).contains("unknown"));
+        // Beside it stands why, with the number of answers: it must not be called unknown.
+        assert!(bar(QueryState::Withheld, None).contains("nothing is released"));
         let clock = |state, now| QuestionProgress { now, ..fill(state, None) }.clock().into_string();
         assert!(
             clock(QueryState::Opening, 900).starts_with("opens in")

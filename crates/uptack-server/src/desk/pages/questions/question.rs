@@ -2,7 +2,7 @@
 
 use axum::{
     extract::{Path, State},
-    http::{StatusCode, header},
+    http::{HeaderMap, StatusCode, header},
     response::{IntoResponse, Redirect, Response},
 };
 use maud::{Markup, html};
@@ -12,6 +12,7 @@ use uptack_dap::signed::PublicKey;
 
 use super::{
     card,
+    people::PeopleAccess,
     progress::{LivePart, QuestionProgress},
     results::{self, EstimatedRecord},
 };
@@ -87,16 +88,24 @@ struct QuestionPage {
     series: Vec<(u64, Arc<EstimatedRecord>)>,
     /// The key of this desk.
     signer: PublicKey,
+    /// How people reach it.
+    people: PeopleAccess,
 }
 
-pub(super) async fn show(State(pages): Site, Path(name): QueryName, visitor: Visitor) -> PageResponse {
+pub(super) async fn show(
+    State(pages): Site,
+    Path(name): QueryName,
+    visitor: Visitor,
+    headers: HeaderMap,
+) -> PageResponse {
     let query = queries::find_own(&pages.shared, &visitor.caller, &name).await?;
     let card = query.card()?;
     let title = card.question.clone().unwrap_or(name);
     let series = pages.series(&query, &card).await?;
     let outcome = pages.released(&query).await?;
     let asked = pages.asked(query, card, outcome).await;
-    let shown = QuestionPage { asked, series, signer: pages.shared.signer.public() };
+    let people = PeopleAccess::of(&pages, &headers);
+    let shown = QuestionPage { asked, series, signer: pages.shared.signer.public(), people };
     Ok(frame::page(&title, Tab::Questions, &visitor, shown.page(&visitor)))
 }
 
@@ -170,7 +179,7 @@ impl QuestionPage {
             div.heading { h1 { (self.asked.words()) } (self.asked.fill.holder(LivePart::State)) }
             p.help { "Query " code.long { (query.name()) } }
             (self.progress(visitor))
-            @if card.asks_person() && !self.asked.is_over() { (self.how_people_answer()) }
+            @if card.asks_person() && !self.asked.is_over() { (self.people.how_to_answer(card, query.name())) }
             @if let Some(outcome) = outcome { (results::result(outcome)) (self.downloads()) }
             @if self.series.len() > 1 { (results::series(&self.series)) }
             (self.card())
@@ -197,20 +206,6 @@ impl QuestionPage {
                 (fill.holder(LivePart::Clock))
                 @if let Some(reason) = &query.reason { p.fault { (reason) } }
                 (self.release_form(visitor))
-            }
-        }
-    }
-
-    /// How people answer. The desk's address is left for the analyst to fill in: it may differ for the people asked.
-    fn how_people_answer(&self) -> Markup {
-        let name = self.asked.query.name();
-        html! {
-            section.panel {
-                h2 { "How people answer" }
-                p { "In a browser, by a link to a page that this desk does not serve:" }
-                pre tabindex="0" { code { "PAGE/#desk=DESK&key=" (self.signer) "&query=" (name) } }
-                p { "In a terminal:" }
-                pre tabindex="0" { code { "uptack answer --desk DESK --policy policy.toml --data FOLDER --query " (name) } }
             }
         }
     }

@@ -3,7 +3,9 @@
 use maud::{Markup, PreEscaped, html};
 use std::{sync::Arc, time::Duration};
 use uptack::{
-    card::Card,
+    Output,
+    card::{Card, Timestamp},
+    csv,
     display::{self, Rounding, grouped},
     estimate::{Confidence, Estimate, Estimator, IntervalKind},
 };
@@ -20,7 +22,7 @@ use crate::{
 };
 
 /// The confidence of intervals; for a ballot, of all of them together.
-pub(super) const CONFIDENCE: f64 = 0.95;
+const CONFIDENCE: f64 = Confidence::USUAL;
 /// How long a page waits for its estimates.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -71,10 +73,18 @@ impl EstimatedRecord {
         Ok(Self { record: Record { results: Some(results), ..record }, card: opened.card, questions })
     }
 
-    /// The estimates, one line per question.
+    /// The estimates, one line per question of a ballot, each with what was asked and when.
     pub(super) fn csv(&self) -> String {
-        let lines: String = self.questions.iter().map(QuestionEstimate::csv_line).collect();
-        format!("question,owners,estimate,sd,low,high,confidence\n{lines}")
+        let asked = self.asked_csv();
+        let lines: String = self.questions.iter().map(|one| format!("{asked},{}", one.csv_line())).collect();
+        format!("question,opens,closes,name,owners,estimate,sd,low,high,confidence\n{lines}")
+    }
+
+    /// The question in words, and when answers were taken.
+    fn asked_csv(&self) -> String {
+        let moment = |moment: Option<Timestamp>| moment.map(|moment| moment.to_string()).unwrap_or_default();
+        let Card { question, opens, closes, .. } = &self.card;
+        format!("{},{},{}", csv::field(question.as_deref().unwrap_or_default()), moment(*opens), moment(*closes))
     }
 
     /// The number of the card in its series.
@@ -102,8 +112,8 @@ impl QuestionEstimate {
 
     fn csv_line(&self) -> String {
         let Self { estimate, sd, low, high, .. } = self;
-        let (name, owners) = (self.label().replace('"', "\"\""), self.parts.owners);
-        format!("\"{name}\",{owners},{estimate},{sd},{low},{high},{CONFIDENCE}\n")
+        let (name, owners) = (csv::field(&self.label()), self.parts.owners);
+        format!("{name},{owners},{estimate},{sd},{low},{high},{CONFIDENCE}\n")
     }
 
     /// The numbers as the record states them.
@@ -132,39 +142,52 @@ pub(super) fn result(outcome: &EstimatedRecord) -> Markup {
         section.panel.result {
             h2 { "The result" }
             @match outcome.questions.as_slice() {
-                [one] if one.name.is_none() => (single(one)),
+                [one] if one.name.is_none() => (single(one, &outcome.card)),
                 questions => (ballot(questions)),
             }
         }
     }
 }
 
-fn single(one: &QuestionEstimate) -> Markup {
+fn single(one: &QuestionEstimate, card: &Card) -> Markup {
     let [low, high] = one.interval_words();
     html! {
         p.headline { strong { (display::nearest(one.estimate)) } " of " (grouped(one.parts.owners)) " would say yes" }
-        p { "Between " (low) " and " (high) " with confidence " (100.0 * CONFIDENCE) " %; standard deviation "
+        p { "Between " (low) " and " (high) " with confidence " (percent_confidence()) " %; standard deviation "
             (display::nearest(one.sd)) "." }
-        (interval_picture(one.low, one.estimate, one.high))
-        (error_parts(one))
+        (IntervalAxis::up_to(one.high.max(one.estimate)).picture(one.low, one.estimate, one.high))
+        (error_parts(one, card))
     }
 }
 
-/// Where the error comes from; the squares of the parts add up.
-fn error_parts(one: &QuestionEstimate) -> Markup {
+/// Where the error comes from; the squares of the parts add up. A part that adds nothing is left out.
+fn error_parts(one: &QuestionEstimate, card: &Card) -> Markup {
     let parts = [
-        ("sampling: which owners happened to speak", one.parts.sampling_sd),
+        (sampling_words(card), one.parts.sampling_sd),
         ("the owners' coins", one.parts.privacy_sd),
         ("the aggregators' noise", one.parts.aggregator_sd),
     ];
+    let parts: Vec<(&str, f64)> = parts.into_iter().filter(|(_, sd)| *sd > 0.0).collect();
     let variance: f64 = parts.iter().map(|(_, sd)| sd * sd).sum();
     html! {
         h3 { "Where the error comes from" }
         table.parts {
             (table_head(&["Part", "sd", "share of the variance"]))
-            tbody { @for (name, sd) in parts { (error_part(name, sd, variance)) } }
+            tbody { @for (name, sd) in &parts { (error_part(name, *sd, variance)) } }
         }
         p.help { "The squares of these standard deviations add up to the square of " (display::nearest(one.sd)) "." }
+    }
+}
+
+/// The part that would be left if everybody whose answer did not depend on the truth were known. Where nobody is silent, these are
+/// not the silent ones.
+fn sampling_words(card: &Card) -> &'static str {
+    let channel = card.mechanism.channel();
+    let can_be_silent = channel.cells().iter().any(|cell| cell.outputs().contains(&Output::BOTTOM));
+    if can_be_silent {
+        "sampling: which owners happened to speak"
+    } else {
+        "sampling: whose answers happened to depend on the truth"
     }
 }
 
@@ -192,7 +215,7 @@ fn ballot_bars(questions: &[&QuestionEstimate]) -> Bars {
     let bar = |one: &&QuestionEstimate| Bar { name: one.label(), value: one.estimate, low: one.low, high: one.high };
     Bars {
         title: "How many would say yes".to_owned(),
-        subtitle: format!("All intervals together hold the truth with confidence {} %.", 100.0 * CONFIDENCE),
+        subtitle: format!("All intervals together hold the truth with confidence {} %.", percent_confidence()),
         bars: questions.iter().map(bar).collect(),
     }
 }
@@ -231,7 +254,7 @@ fn series_chart(outcomes: &[(u64, Arc<EstimatedRecord>)]) -> Chart {
         let points = question_points(outcomes, index);
         chart = chart.with(series_line(name, &points).looking(Look::numbered(index)));
         if questions.len() == 1 {
-            chart = chart.band(format!("interval, {} %", 100.0 * CONFIDENCE), intervals(&points));
+            chart = chart.band(format!("interval, {} %", percent_confidence()), intervals(&points));
         }
     }
     chart
@@ -256,39 +279,51 @@ fn series_line(name: &str, points: &[(f64, &QuestionEstimate)]) -> Series {
     Series { points: points.iter().map(point).collect(), ..Series::both(name, []) }
 }
 
-/// An interval with its estimate, on a line that begins at zero; in words for those who do not see it.
-pub(super) fn interval_picture(low: f64, estimate: f64, high: f64) -> Markup {
-    let line = IntervalScale::around(low, high);
-    let [from, to] = display::interval(low, high);
-    let words = format!("Interval from {from} to {to}, estimate {}", display::nearest(estimate));
-    html! {
-        svg.interval viewBox="0 0 200 20" role="img" aria-label=(words) {
-            line.axis x1="4" y1="10" x2="196" y2="10" {}
-            (line.mark("axis", 0.0, 6, 14))
-            line.range x1=(line.place(low)) y1="10" x2=(line.place(high)) y2="10" {}
-            (line.mark("end", low, 5, 15))
-            (line.mark("end", high, 5, 15))
-            circle.estimate cx=(line.place(estimate)) cy="10" r="4.5" {}
-        }
+/// The confidence of intervals, in per cent.
+pub(super) fn percent_confidence() -> f64 {
+    100.0 * CONFIDENCE
+}
+
+/// An axis from zero to a round number, on which intervals are drawn. Those that are to be compared have the same one.
+pub(super) struct IntervalAxis {
+    end: f64,
+}
+
+impl IntervalAxis {
+    /// The shortest axis that reaches this value.
+    pub(super) fn up_to(value: f64) -> Self {
+        let value = value.max(1.0);
+        let power = 10f64.powf(value.log10().floor());
+        let step = [1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0].into_iter().find(|step| step * power >= value);
+        Self { end: (step.unwrap_or(10.0) * power).ceil() }
     }
-}
 
-/// The values that a picture shows, from left to right.
-struct IntervalScale {
-    first: f64,
-    last: f64,
-}
+    /// The number at its end.
+    pub(super) fn end_words(&self) -> String {
+        grouped(self.end as u64)
+    }
 
-impl IntervalScale {
-    /// Zero and the interval, with some space to its right.
-    fn around(low: f64, high: f64) -> Self {
-        let first = low.min(0.0);
-        Self { first, last: (high + 0.12 * (high - first)).max(first + 1.0) }
+    /// An interval with its estimate; in words for those who do not see it.
+    pub(super) fn picture(&self, low: f64, estimate: f64, high: f64) -> Markup {
+        let [from, to] = display::interval(low, high);
+        let words = format!("Interval from {from} to {to}, estimate {}", display::nearest(estimate));
+        html! {
+            svg.interval viewBox="0 0 200 20" role="img" aria-label=(words) {
+                line.axis x1="4" y1="10" x2="196" y2="10" {}
+                (self.mark("axis", 0.0, 5, 15))
+                (self.mark("axis", self.end, 5, 15))
+                line.range x1=(self.place(low)) y1="10" x2=(self.place(high)) y2="10" {}
+                (self.mark("end", low, 5, 15))
+                (self.mark("end", high, 5, 15))
+                circle.estimate cx=(self.place(estimate)) cy="10" r="4.5" {}
+            }
+            p.axis-ends aria-hidden="true" { span { "0" } span { (self.end_words()) } }
+        }
     }
 
     /// Where a value is, in units of the picture.
     fn place(&self, value: f64) -> String {
-        format!("{:.1}", 4.0 + 192.0 * ((value - self.first) / (self.last - self.first)).clamp(0.0, 1.0))
+        format!("{:.1}", 4.0 + 192.0 * (value / self.end).clamp(0.0, 1.0))
     }
 
     /// A vertical stroke at a value.
@@ -301,4 +336,34 @@ impl IntervalScale {
 /// A chart within the page.
 fn figure(chart: &Chart) -> Markup {
     html! { figure.chart { (PreEscaped(chart.to_svg())) } }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn axes_end_at_round_numbers_and_equal_axes_show_differences() {
+        let ends = [0.2, 1.0, 7.0, 280.0, 687.0, 999.5, 1001.0].map(|value| IntervalAxis::up_to(value).end_words());
+        assert_eq!(ends, ["1", "1", "8", "300", "800", "1 000", "1 500"]);
+        let axis = IntervalAxis::up_to(740.0);
+        let place = |value: f64| axis.place(value).parse::<f64>().unwrap();
+        assert_eq!([place(0.0), place(-3.0), place(800.0)], [4.0, 4.0, 196.0]);
+        // 280 and 687 are as far apart as they are.
+        assert!((place(687.0) / place(280.0) - 687.0 / 280.0).abs() < 0.1);
+    }
+
+    #[test]
+    fn only_where_owners_can_be_silent_is_anybody_said_to_have_spoken() {
+        let words = |mechanism: &str| {
+            let request = uptack::plan::Request::new(50, uptack::plan::Prior::at(5));
+            let release = (uptack::privacy::Epsilon::new(1.0).unwrap(), uptack::privacy::Delta::new(1e-4).unwrap());
+            let plan =
+                uptack::plan::plan(&uptack::plan::Request { release: Some(release), ..request.clone() }).unwrap();
+            sampling_words(&Card { mechanism: mechanism.parse().unwrap(), ..Card::new(&request, &plan) })
+        };
+        assert!(words("sampling(0.5,0.5)").contains("speak"));
+        assert!(!words("randomized-response(t=0.8)").contains("speak"));
+        assert!(!words("randomized-response(t=0.8) + laplace(scale=2)").contains("speak"));
+    }
 }

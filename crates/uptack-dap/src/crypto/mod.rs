@@ -1,61 +1,40 @@
-//! SHA-256 and Ed25519, by the library that also does TLS.
+//! SHA-256 and Ed25519.
 //!
-//! Signatures are checked strictly. The library refuses a second form of a signature: `S` must be reduced, and `R` is compared byte by byte. But it accepts
-//! keys of small order, under which one signature fits many messages, and second forms of some points; both are refused
-//! here.
+//! Signatures are checked strictly. The libraries refuse a second form of a signature: `S` must be reduced, and `R` is compared byte by byte. But
+//! they accept keys of small order, under which one signature fits many messages, and second forms of some points; both are refused here.
+//!
+//! Whoever takes part uses the library that also does TLS (`aws_lc`). Whoever only checks documents needs neither it nor the C compiler that it
+//! takes: without the feature `protocol`, digests and signatures are computed in Rust (`portable`). The tests ask both the same questions.
 
-use aws_lc_rs::{
-    digest,
-    encoding::{AsBigEndian, Curve25519SeedBin},
-    signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey},
-};
-use rand::{RngCore, rngs::OsRng};
+#[cfg(feature = "protocol")]
+mod aws_lc;
+#[cfg(any(test, not(feature = "protocol")))]
+mod portable;
+
+#[cfg(feature = "protocol")]
+use aws_lc as library;
+#[cfg(not(feature = "protocol"))]
+use portable as library;
+
+#[cfg(feature = "protocol")]
+pub(crate) use aws_lc::SecretKey;
 
 /// The SHA-256 of bytes.
 pub fn sha256(bytes: &[u8]) -> [u8; 32] {
-    digest::digest(&digest::SHA256, bytes).as_ref().try_into().expect("SHA-256 has 32 bytes")
-}
-
-/// The half of a key that signs. It is kept in the library's own form, which is wiped from memory when it is dropped.
-#[derive(Clone)]
-pub(crate) struct SecretKey(Ed25519KeyPair);
-
-impl SecretKey {
-    /// A key from the operating system's randomness.
-    pub(crate) fn generate() -> Self {
-        let mut seed = [0; 32];
-        OsRng.fill_bytes(&mut seed);
-        Self::from_seed(&seed)
-    }
-
-    /// The key of a seed; any 32 bytes are one.
-    pub(crate) fn from_seed(seed: &[u8; 32]) -> Self {
-        Self(Ed25519KeyPair::from_seed_unchecked(seed).expect("32 bytes are a seed"))
-    }
-
-    /// The seed that [`SecretKey::from_seed`] takes.
-    pub(crate) fn seed(&self) -> [u8; 32] {
-        let seed: Curve25519SeedBin<'_> =
-            self.0.seed().and_then(|seed| seed.as_be_bytes()).expect("a key was made of its seed");
-        seed.as_ref().try_into().expect("a seed has 32 bytes")
-    }
-
-    /// The half with which others check signatures.
-    pub(crate) fn public(&self) -> [u8; 32] {
-        self.0.public_key().as_ref().try_into().expect("a public key has 32 bytes")
-    }
-
-    /// The signature's 64 bytes.
-    pub(crate) fn sign(&self, message: &[u8]) -> [u8; 64] {
-        self.0.sign(message).as_ref().try_into().expect("a signature has 64 bytes")
-    }
+    library::sha256(bytes)
 }
 
 /// Whether a signature is the key's over this message. A weak key ([`is_weak`]) has no valid signatures.
 pub(crate) fn verify(key: &[u8; 32], message: &[u8], signature: &[u8; 64]) -> bool {
+    verify_strictly(library::is_signed, key, message, signature)
+}
+
+/// A library's check of a signature, given key, message and signature.
+type IsSigned = fn(&[u8; 32], &[u8], &[u8; 64]) -> bool;
+
+fn verify_strictly(is_signed: IsSigned, key: &[u8; 32], message: &[u8], signature: &[u8; 64]) -> bool {
     let (commitment, _) = signature.split_first_chunk::<32>().expect("64 bytes begin with 32");
-    let is_signed = UnparsedPublicKey::new(&ED25519, key).verify(message, signature).is_ok();
-    is_signed && !is_weak(key) && !is_weak(commitment)
+    is_signed(key, message, signature) && !is_weak(key) && !is_weak(commitment)
 }
 
 /// Whether bytes encode a point of small order, or are a second encoding of a point.
@@ -101,11 +80,40 @@ mod tests {
         std::array::from_fn(|place| u8::from_str_radix(&hexadecimal[2 * place..2 * place + 2], 16).unwrap())
     }
 
+    const LIBRARIES: [IsSigned; 2] = [aws_lc::is_signed, portable::is_signed];
+
+    /// The verdict of `verify`, which must be the same with either library.
+    fn verify(key: &[u8; 32], message: &[u8], signature: &[u8; 64]) -> bool {
+        let [one, other] = LIBRARIES.map(|library| verify_strictly(library, key, message, signature));
+        assert_eq!(one, other, "{key:x?} {signature:x?}");
+        one
+    }
+
     /// Queries are named by digests, so these must not change with the library: FIPS 180-4's "abc".
     #[test]
     fn the_digest_is_that_of_the_standard() {
-        let digest: String = sha256(b"abc").iter().map(|byte| format!("{byte:02x}")).collect();
-        assert_eq!(digest, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+        for library in [aws_lc::sha256, portable::sha256] {
+            let digest: String = library(b"abc").iter().map(|byte| format!("{byte:02x}")).collect();
+            assert_eq!(digest, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+        }
+        for length in [0, 1, 55, 56, 63, 64, 65, 1000] {
+            let bytes: Vec<u8> = (0..length).map(|place| place as u8).collect();
+            assert_eq!(aws_lc::sha256(&bytes), portable::sha256(&bytes));
+        }
+    }
+
+    /// Every byte of a signature and of its key counts, and both libraries refuse the same.
+    #[test]
+    fn a_record_checked_without_a_c_compiler_gets_the_same_verdict() {
+        let key = SecretKey::from_seed(&[7; 32]);
+        let (public, signature) = (key.public(), key.sign(b"card"));
+        assert!(verify(&public, b"card", &signature));
+        for byte in 0..96 {
+            let mut changed = [&public[..], &signature[..]].concat();
+            changed[byte] ^= 1 << (byte % 8);
+            let (public, signature) = changed.split_first_chunk::<32>().unwrap();
+            assert!(!verify(public, b"card", signature.try_into().unwrap()), "byte {byte}");
+        }
     }
 
     /// The third vector of RFC 8032, section 7.1: seeds and keys in files mean what they mean to every other library.
@@ -145,7 +153,7 @@ mod tests {
         let neutral = number(1, 0, 0);
         for (commitment, scalar) in [(neutral, number(0, 0, 0)), (generator, number(1, 0, 0))] {
             let signature: [u8; 64] = [commitment, scalar].concat().try_into().unwrap();
-            assert!(UnparsedPublicKey::new(&ED25519, neutral).verify(b"any", &signature).is_ok());
+            assert!(aws_lc::is_signed(&neutral, b"any", &signature));
             assert!(!verify(&neutral, b"any", &signature));
         }
     }
