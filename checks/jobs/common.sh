@@ -53,9 +53,9 @@ analyst() {
   "$uptack" "$@" --desk "$address" --token desk/tokens/analyst
 }
 
-# Opens a question and remembers its name.
+# Opens a question and remembers its name. It stays open as long as a busy machine needs for all its owners.
 ask() {
-  analyst ask "$@" --closes 12s > asked.txt
+  analyst ask "$@" --closes "${closes:-20s}" > asked.txt
   query=$(head -n 1 asked.txt | cut -d ' ' -f 1)
 }
 
