@@ -27,6 +27,7 @@ pub mod card;
 mod certified;
 mod channel;
 mod coins;
+pub mod contribution;
 pub mod csv;
 pub mod display;
 mod error;

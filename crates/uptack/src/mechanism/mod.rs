@@ -13,7 +13,7 @@ mod noisy;
 mod noisy_sampling;
 mod normal_form;
 mod paired;
-mod parse;
+pub(crate) mod parse;
 mod randomized_response;
 mod sampling;
 mod spread;
@@ -39,6 +39,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::channel::{Cell, Channel, Output};
+use crate::contribution::Contributions;
 use crate::display::separated;
 use crate::error::{Error, Result};
 use crate::fraction::Fraction;
@@ -222,10 +223,19 @@ impl FromStr for Mechanism {
         }
         let (name, arguments) = parse::call(text)?;
         if !Self::NAMES.contains(&name) {
-            return Err(parse::unknown("mechanism", name, &Self::NAMES));
+            return Err(unknown_mechanism(name));
         }
         Self::named(name, arguments).map_err(|error| error.at(name))
     }
+}
+
+/// The error for a name that is not that of a mechanism of a yes/no question.
+fn unknown_mechanism(name: &str) -> Error {
+    if Contributions::NAMES.contains(&name) {
+        return Error::syntax(format!("`{name}` is not a mechanism of a yes/no question"));
+    }
+    let known: Vec<&str> = Mechanism::NAMES.into_iter().chain(Contributions::NAMES).collect();
+    parse::unknown("mechanism", name, &known)
 }
 
 impl fmt::Display for Mechanism {

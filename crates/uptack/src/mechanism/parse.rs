@@ -7,7 +7,7 @@ use crate::output::shortened;
 use super::{Family, RandomizedResponse, Spread};
 
 /// Splits `name(arguments)`.
-pub(super) fn call(text: &str) -> Result<(&str, &str)> {
+pub(crate) fn call(text: &str) -> Result<(&str, &str)> {
     let text = text.trim();
     let malformed = || {
         Error::syntax(format!("`{}` is not a mechanism", shortened(text)))
@@ -19,7 +19,7 @@ pub(super) fn call(text: &str) -> Result<(&str, &str)> {
 }
 
 /// The texts before and after the `+` that joins a mechanism and its noise; a sign within a number is not such a `+`.
-pub(super) fn sum(text: &str) -> Option<(&str, &str)> {
+pub(crate) fn sum(text: &str) -> Option<(&str, &str)> {
     let (at, _) = text.match_indices('+').find(|&(at, _)| text[..at].trim_end().ends_with(')'))?;
     Some((&text[..at], &text[at + 1..]))
 }
@@ -53,12 +53,27 @@ pub(super) fn spread(arguments: &str) -> Result<Spread> {
     Spread::new(pairs, fraction(texts[1], "f")?, fraction(texts[2], "r")?)
 }
 
-fn fraction(text: &str, key: &str) -> Result<Fraction> {
+pub(crate) fn fraction(text: &str, key: &str) -> Result<Fraction> {
     text.parse().map_err(|error: Error| error.at(key))
+}
+
+/// A whole number.
+pub(crate) fn whole(text: &str, key: &str) -> Result<u32> {
+    text.parse().map_err(|_| {
+        Error::syntax(format!("{key}: `{}` is not a whole number", shortened(text))).with_hint(format!("write {key}=4"))
+    })
 }
 
 /// The text for each key; keys may be left out if the values are in the keys' order.
 fn by_key<'a>(arguments: &'a str, keys: &[&str]) -> Result<Vec<&'a str>> {
+    let needed: Vec<_> = keys.iter().map(|&key| (key, None)).collect();
+    by_key_or(arguments, &needed)
+}
+
+/// The same where some keys have a text that stands for them if they are left out.
+pub(crate) fn by_key_or<'a>(arguments: &'a str, keys: &[(&str, Option<&'a str>)]) -> Result<Vec<&'a str>> {
+    let defaults = keys.iter().map(|&(_, default)| default);
+    let keys: &[&str] = &keys.iter().map(|&(key, _)| key).collect::<Vec<_>>();
     let mut found: Vec<Option<&str>> = vec![None; keys.len()];
     let given = arguments.split(',').map(str::trim).filter(|argument| !argument.is_empty());
     for (position, argument) in given.enumerate() {
@@ -68,7 +83,7 @@ fn by_key<'a>(arguments: &'a str, keys: &[&str]) -> Result<Vec<&'a str>> {
             return Err(wrong(format!("{} is given twice", keys[index]), keys));
         }
     }
-    let texts = found.into_iter().zip(keys);
+    let texts = found.into_iter().zip(defaults).map(|(text, default)| text.or(default)).zip(keys);
     texts.map(|(text, key)| text.ok_or_else(|| wrong(format!("{key} is missing"), keys))).collect()
 }
 
