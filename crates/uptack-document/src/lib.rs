@@ -5,13 +5,15 @@
 //! ([`mechanism_from_json`]), the chart of a plan ([`plan_sheet`]).
 
 mod channel;
+mod contributions;
 mod error;
 mod estimate;
 mod plan;
 mod privacy;
 mod wanted;
 
-pub use channel::{AlgebraDocument, ChannelDocument, PredictedSd, mechanism_from_json};
+pub use channel::{AlgebraDocument, ChannelDocument, PredictedSd, any_mechanism_from_json, mechanism_from_json};
+pub use contributions::contributions_json;
 pub use error::Error;
 pub use estimate::{EstimateDocument, Estimates, SimulationDocument, interval_name};
 pub use plan::{plan_charts, plan_json, plan_sheet, sheet_points};
