@@ -160,7 +160,10 @@ pub(crate) fn read_mechanism(argument: &str) -> Result<LoadedMechanism> {
 pub(crate) fn read_any_mechanism(argument: &str) -> Result<Loaded> {
     let path = Path::new(argument);
     if argument.contains('(') || !path.exists() {
-        return argument.parse().map(|mechanism: AnyMechanism| mechanism.into()).map_err(|error| unreadable(argument, error));
+        return argument
+            .parse()
+            .map(|mechanism: AnyMechanism| mechanism.into())
+            .map_err(|error| unreadable(argument, error));
     }
     if has_extension(path, "alg") {
         return Ok(LoadedMechanism::new(read_algebra(path)?.mechanism().clone()).into());

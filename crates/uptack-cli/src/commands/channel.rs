@@ -8,9 +8,9 @@ use uptack::privacy::lone_owners;
 use uptack::{Cell, Channel, answer_name};
 use uptack_document::{AlgebraDocument, ChannelDocument, PredictedSd};
 
+use super::contributions;
 use crate::arguments::count;
 use crate::failure::Result;
-use super::contributions;
 use crate::input::{Loaded, LoadedMechanism, has_extension, read_algebra, read_any_mechanism, read_mechanism};
 use crate::layout::joined;
 use crate::output::{Table, grouped, print_exact, print_result, readable};

@@ -9,11 +9,13 @@ mod choice;
 mod law;
 mod options;
 mod parse;
+mod rows;
 mod sampler;
 
 pub use choice::{Choice, Choices};
 pub use law::ContributionLaw;
 pub use options::{MOST_OPTIONS, OptionNames};
+pub use rows::{OptionRowReader, OptionRows, RowHeader, json_row_is_choice};
 pub use sampler::{Contributed, ContributionSampler};
 
 use std::fmt;
