@@ -103,7 +103,7 @@ fn published(who: &str, claim: &Guarantee, accountant: &Accountant) -> String {
              {} of whom would say yes. That is no guarantee.",
             percent(claim.floor()),
             claim.owners() - 1,
-            claim.crowd()
+            claim.crowd().unwrap_or(0)
         );
     }
     let accuracy = BayesAccuracy::from_release(accountant, claim);

@@ -154,7 +154,7 @@ fn releases_together(
     }
     let upper = composed_upper(profile, target, times)?;
     Ok(upper.map(|upper| {
-        let lower = attained_value(&attained(profile.accountant, once.crowd(), times), target, upper);
+        let lower = attained_value(&attained(profile.accountant, once.crowd().unwrap_or(0), times), target, upper);
         Enclosure::new(lower.min(upper), upper)
     }))
 }

@@ -224,7 +224,8 @@ impl<'a> Rows<'a> {
         if first > row {
             return;
         }
-        let (of_row, start) = (Binomial::new(self.law.owners, self.law.pair).probability(row), counts.probability(first));
+        let (of_row, start) =
+            (Binomial::new(self.law.owners, self.law.pair).probability(row), counts.probability(first));
         let mut weight = Approximate {
             value: of_row.value * start.value,
             relative_error: of_row.relative_error + start.relative_error,

@@ -1,5 +1,10 @@
 //! Guarantees of contributions: of everything that a card publishes together (`docs/contributions.md`).
 
 mod closed_forms;
+mod crowd_divergence;
+mod owners_alone;
+#[cfg(test)]
+mod tests;
 
 pub use closed_forms::{linked_epsilon, noise_alone, one_aggregator};
+pub use owners_alone::OwnersAlone;
