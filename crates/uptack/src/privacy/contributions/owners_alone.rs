@@ -134,7 +134,7 @@ impl OwnersAlone {
             return (delta >= self.floor()).then_some(Enclosure::ZERO);
         };
         let Method::Move { every_crowd, third_possibility } = &self.method else {
-            return Some(Enclosure::new(0.0, if pure_delta(linked, 0.0) <= delta { 0.0 } else { linked }));
+            return Some(Enclosure::new(0.0, pure_epsilon(linked, delta)));
         };
         let (cut, most) = ((delta.ln() - MARGIN).max(DEEPEST_CUT), self.most_steps());
         let tolerance = if every_crowd.is_exact_at(0.0, cut, most) { 1e-10 } else { 1e-5 };
@@ -187,6 +187,11 @@ impl Method {
 /// δ at `epsilon` of whatever has the pure guarantee `own`.
 pub(super) fn pure_delta(own: f64, epsilon: f64) -> f64 {
     PureProfile::new(own).map_or(1.0, |profile| profile.delta_upper(epsilon))
+}
+
+/// ε at `delta` of whatever has the pure guarantee `own`: no less than that, unless `delta` covers everything.
+pub(super) fn pure_epsilon(own: f64, delta: f64) -> f64 {
+    if pure_delta(own, 0.0) <= delta { 0.0 } else { own }
 }
 
 /// Masses are left out if they are smaller than the value by this much, as a logarithm.

@@ -119,9 +119,9 @@ fn the_certificate_of_the_pair_of_options_alone_is_unsound() {
         let binary = release(&channel, owners).unwrap().with_limit(WorkLimit::steps(1_000_000));
         let binary = binary.epsilon(target_delta(1e-8)).value().unwrap();
         let found = epsilon_ends(&choice(options, &part.to_string(), &other.to_string()), owners, target_delta(1e-8));
-        assert!((binary.upper() - claimed).abs() < 0.05, "{binary:?}");
+        assert!((binary.lower() - claimed).abs() < 2e-3, "{binary:?}");
         assert!((found.lower() - actual).abs() < 2e-3, "{found:?}");
-        assert!(found.lower() > 1.1 * binary.upper(), "{found:?} for {binary:?}");
+        assert!(found.lower() > 1.05 * binary.upper(), "{found:?} for {binary:?}");
     }
 }
 

@@ -1,8 +1,8 @@
 //! Divergences of choices that were computed by independent programs.
 
 use super::{choice, epsilon_ends, target_delta};
-use crate::privacy::Epsilon;
 use crate::privacy::contributions::OwnersAlone;
+use crate::privacy::{Epsilon, WorkLimit};
 
 /// K, f, r, owners, and for three ε: the largest δ over every crowd and both directions, by enumeration; the δ of the crowd in which
 /// all others have one other option; and the bound for every crowd.
@@ -81,5 +81,40 @@ fn large_crowds_have_the_epsilons_of_another_program() {
         assert!((found.lower() / one_option - 1.0).abs() < 1e-6, "{what}");
         assert!((found.upper() / every_crowd - 1.0).abs() < 1e-6, "{what}");
         assert!(found.upper() <= found.lower() * (1.0 + if owners < 10_000 { 4e-4 } else { 1e-5 }), "{what}");
+    }
+}
+
+/// Beyond what an enumeration of rows can afford, the expectation is that of a sum of scores.
+#[test]
+fn certificates_close_in_crowds_of_every_size() {
+    for (options, part, other, owners) in [
+        (2221, "1", "1.230024e-6", 50_186_000),
+        (5, "1", "0.01", 1_000_000_000),
+        (12, "0.5", "0.001", 100_000_000),
+        (3, "0.626", "0.1", 1_000_000),
+    ] {
+        for delta in [1e-8, 1e-15] {
+            let account = OwnersAlone::new(&choice(options, part, other), owners).unwrap();
+            let claim = account.epsilon(target_delta(delta));
+            assert!(claim.certificate().closed(), "{options}, {part}, {other}, {owners}, {delta}: {claim:?}");
+        }
+    }
+}
+
+/// Both methods enclose the same numbers.
+#[test]
+fn sums_of_scores_agree_with_rows() {
+    for (options, part, other, owners) in [(12, "1", "0.0012", 50_186), (3, "0.626", "0.05", 10_000)] {
+        let rows = OwnersAlone::new(&choice(options, part, other), owners).unwrap();
+        let scores = rows.clone().with_limit(WorkLimit::steps(0));
+        for epsilon in [0.1, 0.4, 0.9] {
+            let ends = |account: &OwnersAlone| account.delta(Epsilon::new(epsilon).unwrap()).value().unwrap();
+            let (exact, bounds) = (ends(&rows), ends(&scores));
+            assert!(bounds.upper() >= exact.upper() * (1.0 - 1e-9) && bounds.lower() <= exact.lower() * (1.0 + 1e-9));
+            assert!(
+                bounds.upper() <= exact.upper() * 1.02 && bounds.lower() >= exact.lower() * 0.98,
+                "{exact:?} {bounds:?}"
+            );
+        }
     }
 }
