@@ -103,7 +103,7 @@ fn published(who: &str, claim: &Guarantee, accountant: &Accountant) -> String {
              {} of whom would say yes. That is no guarantee.",
             percent(claim.floor()),
             claim.owners() - 1,
-            claim.crowd()
+            claim.crowd().unwrap_or(0)
         );
     }
     let accuracy = BayesAccuracy::from_release(accountant, claim);
@@ -245,6 +245,11 @@ impl BayesAccuracy {
         let claimed = delta_at_rare_odds(claim).filter(|&delta| delta < 1e-3);
         let rare = claimed.unwrap_or_else(|| accountant.delta_upper(RARE_ODDS.ln()));
         Self { even: up(even), rare: up(0.99 + 0.01 * rare) }
+    }
+
+    /// For somebody who sees a view with at most this δ at every ε.
+    pub(super) fn from_profile(delta: impl Fn(f64) -> f64) -> Self {
+        Self { even: up(0.5 + 0.5 * delta(0.0)), rare: up(0.99 + 0.01 * delta(RARE_ODDS.ln())) }
     }
 
     /// In integers, so that at most the last bit of a double is off: 57 % does not become 57.0001 %.
