@@ -322,7 +322,7 @@ impl Estimator {
     }
 
     /// The observation of a sum of published numbers that have been checked one by one.
-    pub(super) fn observe_checked(&self, owners: u64, sum: i128) -> Observation {
+    pub(crate) fn observe_checked(&self, owners: u64, sum: i128) -> Observation {
         self.reader.read_checked(owners, sum)
     }
 
