@@ -7,6 +7,7 @@
 
 mod bins;
 mod choice;
+mod counts;
 mod law;
 mod options;
 mod parse;
@@ -16,6 +17,7 @@ mod toss;
 
 pub use bins::Bins;
 pub use choice::{Choice, Choices};
+pub use counts::ContributionCounts;
 pub use law::ContributionLaw;
 pub use options::{MOST_OPTIONS, OptionNames};
 pub use rows::{OptionRowReader, OptionRows, RowHeader, json_row_is_choice};
