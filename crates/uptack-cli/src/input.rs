@@ -113,7 +113,7 @@ pub(crate) struct LoadedMechanism {
 }
 
 impl LoadedMechanism {
-    fn new(mechanism: Mechanism) -> Self {
+    pub(crate) fn new(mechanism: Mechanism) -> Self {
         let channel = mechanism.channel();
         Self { mechanism, channel, card: None }
     }
@@ -127,7 +127,7 @@ impl LoadedMechanism {
 /// What a MECHANISM argument names.
 pub(crate) enum Loaded {
     YesNo(Box<LoadedMechanism>),
-    Contributions(Contributions),
+    Contributions(Box<Contributions>),
 }
 
 impl From<LoadedMechanism> for Loaded {
@@ -139,7 +139,7 @@ impl From<LoadedMechanism> for Loaded {
 impl From<AnyMechanism> for Loaded {
     fn from(mechanism: AnyMechanism) -> Self {
         match mechanism {
-            AnyMechanism::YesNo(mechanism) => LoadedMechanism::new(Mechanism::clone(&mechanism)).into(),
+            AnyMechanism::YesNo(mechanism) => LoadedMechanism::new(*mechanism).into(),
             AnyMechanism::Contributions(contributions) => Self::Contributions(contributions),
         }
     }

@@ -1,6 +1,7 @@
 //! The command line of Uptack: stdout is data, stderr is talk.
 
 mod arguments;
+mod choices;
 mod commands;
 mod failure;
 mod input;

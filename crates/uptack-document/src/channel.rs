@@ -80,7 +80,7 @@ const CONTRADICTION: Option<&str> = Some("one of the two was changed; remove the
 /// must agree.
 pub fn mechanism_from_json(text: &str) -> Result<Mechanism, Error> {
     match any_mechanism_from_json(text)? {
-        AnyMechanism::YesNo(mechanism) => Ok(Mechanism::clone(&mechanism)),
+        AnyMechanism::YesNo(mechanism) => Ok(*mechanism),
         AnyMechanism::Contributions(contributions) => {
             Err(Error::new(format!("{contributions} is not a mechanism of a yes/no question"), None))
         }

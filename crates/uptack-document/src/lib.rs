@@ -8,6 +8,7 @@ mod channel;
 mod contributions;
 mod error;
 mod estimate;
+mod options;
 mod plan;
 mod privacy;
 mod wanted;
@@ -16,6 +17,9 @@ pub use channel::{AlgebraDocument, ChannelDocument, PredictedSd, any_mechanism_f
 pub use contributions::contributions_json;
 pub use error::Error;
 pub use estimate::{EstimateDocument, Estimates, SimulationDocument, interval_name};
+pub use options::{
+    EstimatedOptions, OptionTally, contribution_privacy_json, contribution_views_json, simulated_options_json,
+};
 pub use plan::{plan_charts, plan_json, plan_sheet, sheet_points};
 pub use privacy::{
     AuditDocument, ForeignDocument, PrivacyDocument, check_holds, pure_json, repeated_json, verification_json,
