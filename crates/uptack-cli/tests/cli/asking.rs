@@ -44,6 +44,7 @@ fn queries_show_state_fill_and_estimate() {
     // The same numbers as the result's own.
     assert_eq!((&released["estimate"], &released["interval"]), (&result["estimate"], &result["interval"]));
     let table = String::from_utf8(desk.run(&["queries"], &[]).stdout).unwrap();
+    assert!(table.contains("estimate (95 % interval)"), "{table}");
     assert!(table.contains("nothing is released") && !table.contains("unknown"), "{table}");
     assert!(table.contains("60 of at least 40") && table.contains("min") && table.contains("released"), "{table}");
 }

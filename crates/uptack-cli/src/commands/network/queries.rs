@@ -3,7 +3,7 @@
 use clap::Args;
 use serde_json::{Value, json};
 use uptack::card::{CardQuestion, Timestamp};
-use uptack::display;
+use uptack::display::{self, Rounding};
 use uptack::estimate::{Confidence, Estimator, IntervalKind};
 use uptack_dap::clock::Clock;
 use uptack_dap::desk_client::{DeskClient, Overview};
@@ -53,7 +53,8 @@ fn describe(queries: &[Listed]) -> String {
     }
     let now = Clock::system().now();
     let rows = queries.iter().map(|query| query.cells(now));
-    let header = ["query", "question", "window (UTC)", "state", "reports", "time left", "estimate"];
+    let estimate = format!("estimate ({} interval)", display::percent(Confidence::USUAL, 0, Rounding::Nearest));
+    let header = ["query", "question", "window (UTC)", "state", "reports", "time left", &estimate];
     Table::new(&header).with_rows(rows).render()
 }
 
