@@ -217,6 +217,9 @@ fn a_planned_card_holds_in_either_form() {
         // A line for the header, one for each check, and what the claims rest on.
         assert_eq!(text.lines().take_while(|line| !line.is_empty()).count(), checked.len() + 1, "{text}");
         assert!(text.contains(" owners are honest. "), "{text}");
+        // The outputs of an answer are listed, and not run together like the digits of a number.
+        let outputs = checked.iter().find(|check| check["what"] == "channel.answers").unwrap();
+        assert!(outputs["stated"].as_str().unwrap().starts_with("1 or 0"), "{outputs}");
     }
 }
 
