@@ -262,7 +262,7 @@ impl BayesAccuracy {
     }
 
     /// In integers, so that at most the last bit of a double is off: 57 % does not become 57.0001 %.
-    fn local(classes: &[ExactLikelihood]) -> Self {
+    pub(super) fn local(classes: &[ExactLikelihood]) -> Self {
         let whole = Probability::ONE.numerator();
         let even = excess(classes, Truth::Yes, 1);
         let rare_odds = RARE_ODDS as u128;

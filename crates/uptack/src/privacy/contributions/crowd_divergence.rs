@@ -105,8 +105,7 @@ impl CrowdDivergence {
         let crowd = Crowd { yes: 0, no: self.owners - 1 };
         let work = WorkBudget::unlimited();
         let occupied: Vec<WeightedClass> = classes.into_iter().filter(|class| class.likelihood.no > 0.0).collect();
-        let fineness = Fineness::for_one_truth(self.owners);
-        let upper = many_classes::upper(&occupied, crowd, log_cut, fineness, &work);
+        let upper = many_classes::upper(&occupied, crowd, log_cut, Fineness::FINE, &work);
         let lower = many_classes::lower(&occupied, crowd, log_cut, &work);
         Enclosure::of_probability(lower.min(upper), upper)
     }

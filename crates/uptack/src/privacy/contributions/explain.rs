@@ -5,6 +5,7 @@ use super::{ContributionViews, RepeatedContributions};
 use crate::display::{self, Rounding};
 use crate::error::Result;
 use crate::privacy::composition::Profile;
+use crate::privacy::likelihood::ExactLikelihood;
 use crate::privacy::{BayesAccuracy, Guarantee};
 
 /// States what somebody can conclude from each view, for readers who are not mathematicians: of everything that is published
@@ -19,7 +20,7 @@ use crate::privacy::{BayesAccuracy, Guarantee};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn statement(views: &ContributionViews, repeated: Option<&RepeatedContributions>) -> Result<String> {
-    let mut parts = vec![subject(views), report(views)?];
+    let mut parts = vec![subject(views), report(views)];
     parts.extend(one_aggregator(views));
     parts.push(release(views)?);
     parts.extend(owners_alone(views)?);
@@ -51,14 +52,23 @@ fn counts(views: &ContributionViews) -> String {
     }
 }
 
-fn report(views: &ContributionViews) -> Result<String> {
+fn report(views: &ContributionViews) -> String {
     let who = match views.one_aggregator {
         Some(_) => "If nobody is honest, neither an aggregator nor anybody else: whoever sees one person's report,",
         None => "Whoever sees one person's report,",
     };
-    let alone = OwnersAlone::new(views.contributions(), 1)?;
     let certain = if views.linked.is_some() { "" } else { " Some reports reveal the truth with certainty." };
-    Ok(format!("{who} and whatever else they know, {}{certain}", conclusion(|epsilon| alone.delta_upper(epsilon))))
+    format!("{who} and whatever else they know, {}{certain}", conclusion(from_report(views)))
+}
+
+/// The best guess from one report: exact for one contribution, and bounded by the linked ε for several.
+fn from_report(views: &ContributionViews) -> BayesAccuracy {
+    let asked = views.contributions();
+    if asked.most() > 1 {
+        return BayesAccuracy::from_profile(|epsilon| views.linked.map_or(1.0, |linked| pure_delta(linked, epsilon)));
+    }
+    let (told, other) = (asked.law().told().numerator(), asked.law().other().numerator());
+    BayesAccuracy::local(&[ExactLikelihood { yes: told, no: other }, ExactLikelihood { yes: other, no: told }])
 }
 
 /// The statement for one honest aggregator, as if there were no crowd.
@@ -68,7 +78,7 @@ fn one_aggregator(views: &ContributionViews) -> Option<String> {
         "If one aggregator is honest and nobody else, whoever sees {}, and even knows everybody else's report and the other \
          aggregator's noise, {} That is ε = {} with δ = 0, whatever the crowd, invented people included.",
         counts(views),
-        conclusion(|asked| pure_delta(epsilon, asked)),
+        conclusion(BayesAccuracy::from_profile(|asked| pure_delta(epsilon, asked))),
         display::claim(epsilon)
     ))
 }
@@ -107,12 +117,14 @@ fn in_a_crowd(who: &str, claim: &Guarantee, delta: impl Fn(f64) -> f64) -> Strin
         );
     }
     let people = display::grouped(claim.owners());
-    format!("{who} {} This counts on {people} people who randomize their answers.", conclusion(delta))
+    format!(
+        "{who} {} This counts on {people} people who randomize their answers.",
+        conclusion(BayesAccuracy::from_profile(delta))
+    )
 }
 
-/// The best guess between two truths of one person, given δ at every ε.
-fn conclusion(delta: impl Fn(f64) -> f64) -> String {
-    let accuracy = BayesAccuracy::from_profile(delta);
+/// The best guess between two truths of one person.
+fn conclusion(accuracy: BayesAccuracy) -> String {
     if accuracy.even < 0.5 + 1e-9 {
         return "learns nothing from it.".to_owned();
     }
@@ -193,7 +205,7 @@ mod tests {
             "which of two options a person has, and hold for all 4 published counts together",
             "Whoever sees one person's report, and whatever else they know, can guess correctly which of two truths is a \
              person's with a probability of at most 80 % if it was 50 % before",
-            "This counts on 5 000 people",
+            &format!("This counts on {} people", display::grouped(5000)),
             "leaves what all reports of one person reveal (ε = ",
         ] {
             assert!(text.contains(part), "{part}: {text}");
