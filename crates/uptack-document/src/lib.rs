@@ -20,7 +20,7 @@ pub use estimate::{EstimateDocument, Estimates, SimulationDocument, interval_nam
 pub use options::{
     EstimatedOptions, OptionTally, contribution_privacy_json, contribution_views_json, simulated_options_json,
 };
-pub use plan::{plan_charts, plan_json, plan_sheet, sheet_points};
+pub use plan::{any_plan_json, plan_charts, plan_json, plan_sheet, planned_views, sheet_points};
 pub use privacy::{
     AuditDocument, ForeignDocument, PrivacyDocument, check_holds, pure_json, repeated_json, verification_json,
     views_json,

@@ -4,7 +4,9 @@
 use std::str::FromStr;
 
 use uptack::Progress;
-use uptack::plan::{self, Form, Noise, Objective, Over, Prior, Request, Solved, Trust, USUAL_LINKED_EPSILON, Unknown};
+use uptack::plan::{
+    self, AnySolved, Asked, Form, Noise, Objective, Over, Prior, Request, Solved, Trust, USUAL_LINKED_EPSILON, Unknown,
+};
 use uptack::privacy::{Delta, Epsilon};
 use uptack::quantity::number;
 use uptack::{Error, Fraction};
@@ -44,6 +46,8 @@ pub struct Wanted {
     pub paper_objective: bool,
     /// Only this family, by its name.
     pub family: Option<String>,
+    /// What is asked: a yes/no question, one of several options, or contributions to several counts.
+    pub asked: Asked,
 }
 
 /// The purpose of a plan. It decides the defaults of a request.
@@ -178,6 +182,11 @@ impl Solvable {
         plan::solve(&self.request, self.unknown, self.error, progress)
     }
 
+    /// The same for whatever is asked.
+    pub fn solve_any(&self, progress: &Progress) -> Result<AnySolved, Error> {
+        plan::solve_any(&self.request, self.unknown, self.error, progress)
+    }
+
     /// The request with its unknown filled in. It is planned only if ε or the owners are open, or an error has to be kept.
     pub fn solved_request(&self, progress: &Progress) -> Result<Request, Error> {
         if self.unknown == Unknown::Error && self.error.is_none() {
@@ -207,12 +216,18 @@ impl Wanted {
             form: None,
             paper_objective: false,
             family: None,
+            asked: Asked::YesNo,
         }
     }
 
     /// Plans, counting the progress up to [`plan::PROGRESS`].
     pub fn plan(&self, progress: &Progress) -> Result<Solved, PlanError> {
         Ok(self.complete()?.solve(progress)?)
+    }
+
+    /// Plans whatever is asked, counting the progress up to [`plan::PROGRESS`].
+    pub fn plan_any(&self, progress: &Progress) -> Result<AnySolved, PlanError> {
+        Ok(self.complete()?.solve_any(progress)?)
     }
 
     /// Fills in the defaults of everything that is left out.
@@ -257,6 +272,7 @@ impl Wanted {
             form: self.form.unwrap_or(self.usual_form()),
             objective,
             family: self.family.clone(),
+            asked: self.asked,
             ..Request::new(owners, self.prior())
         })
     }
@@ -267,7 +283,12 @@ impl Wanted {
     }
 
     fn noise_and_trust(&self) -> (Noise, Trust) {
-        let usual = self.purpose.noise_and_trust();
+        // Several counts are published with noise, whatever the purpose, unless the owners' coins are to be trusted alone.
+        let usual = match (self.asked, self.trust.trust) {
+            (Asked::YesNo, _) => self.purpose.noise_and_trust(),
+            (_, Some(Trust::Owners)) => Purpose::Comparing.noise_and_trust(),
+            _ => Purpose::Asking.noise_and_trust(),
+        };
         match (self.trust.noise, self.trust.trust) {
             (None, None) => usual,
             (Some(Noise::None), None) => (Noise::None, Trust::Owners),

@@ -3,12 +3,14 @@
 mod bars;
 mod channel;
 mod estimate;
+mod plan;
 mod privacy;
 mod rows;
 mod simulate;
 
 pub(super) use channel::run_channel;
 pub(super) use estimate::Estimate;
+pub(super) use plan::{plan_mark, print_plan, tradeoff_table};
 pub(super) use privacy::run_privacy;
 pub(super) use rows::{OptionFile, Privatize, first_line, print_tally};
 pub(super) use simulate::{run_simulate, true_counts};
