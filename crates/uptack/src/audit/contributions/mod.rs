@@ -114,6 +114,9 @@ impl Audit {
     }
 }
 
+/// How often each outcome came up in one world, on some path.
+type OutcomesOfWorld = fn(&Counts, usize) -> Vec<u64>;
+
 /// An audit under way. Each of its bounds and checks may miss with probability `miss`.
 struct Run<'a, S> {
     audit: Audit,
@@ -164,7 +167,7 @@ impl<S: ContributionSubject> Run<'_, S> {
 
     /// The adversary who holds the target's whole report.
     fn linked(&self, halves: &[Counts; HALVES]) -> Finding {
-        let paths: [(&str, fn(&Counts, usize) -> Vec<u64>); 3] = [
+        let paths: [(&str, OutcomesOfWorld); 3] = [
             ("single and batch", |counts, world| {
                 counts.single[world].iter().zip(&counts.batch[world]).map(|(single, batch)| single + batch).collect()
             }),

@@ -129,7 +129,7 @@ impl<S: ContributionSubject> CountsAttack<'_, S> {
     fn crowds(&self, world: usize, group: u64, owners: u64) -> Choices {
         let worlds = &self.worlds.worlds;
         let others = worlds.len() - 1;
-        let owner = |index: u64| &worlds[if index % owners == 0 { world } else { others }].truths;
+        let owner = |index: u64| &worlds[if index.is_multiple_of(owners) { world } else { others }].truths;
         (0..group * owners).flat_map(|index| owner(index).iter().copied().map(Choice::new)).collect()
     }
 
