@@ -16,6 +16,8 @@ use uptack::{Error, Fraction};
 pub struct Wanted {
     /// The purpose of the plan, which decides the defaults.
     pub purpose: Purpose,
+    /// What is asked: by default a yes/no question.
+    pub asked: Asked,
     /// How many owners will answer.
     pub owners: Option<u64>,
     /// Roughly how many of them would say yes: at least and at most.
@@ -46,8 +48,6 @@ pub struct Wanted {
     pub paper_objective: bool,
     /// Only this family, by its name.
     pub family: Option<String>,
-    /// What is asked: a yes/no question, one of several options, or contributions to several counts.
-    pub asked: Asked,
 }
 
 /// The purpose of a plan. It decides the defaults of a request.
@@ -201,6 +201,7 @@ impl Wanted {
     pub fn new(purpose: Purpose, yes: (u64, u64)) -> Self {
         Self {
             purpose,
+            asked: Asked::YesNo,
             owners: None,
             yes,
             over: Over::Worst,
@@ -216,7 +217,6 @@ impl Wanted {
             form: None,
             paper_objective: false,
             family: None,
-            asked: Asked::YesNo,
         }
     }
 
@@ -260,6 +260,7 @@ impl Wanted {
         }
         let (owners, (noise, trust)) = (self.planned_owners()?, self.noise_and_trust());
         Ok(Request {
+            asked: self.asked,
             release: self.release()?,
             answer_epsilon: self.answer_epsilon,
             linked_epsilon: self.linked_epsilon(),
@@ -272,7 +273,6 @@ impl Wanted {
             form: self.form.unwrap_or(self.usual_form()),
             objective,
             family: self.family.clone(),
-            asked: self.asked,
             ..Request::new(owners, self.prior())
         })
     }

@@ -228,3 +228,29 @@ fn simulations_report_each_option_and_all_at_once() {
     assert_eq!(found, simulate(&[]));
     assert_eq!(simulate(&["--per-owner"])["options"].as_array().unwrap().len(), 3);
 }
+
+#[test]
+fn audits_find_nothing_unless_the_sampler_is_broken() {
+    let audit = |mechanism: &str, broken: &[&str]| {
+        let arguments = ["audit", mechanism, "--samples", "3e5", "--seed", "1", "--json"];
+        let output = run(&[&arguments[..], broken].concat());
+        let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+        (output.status.code(), document)
+    };
+    let noisy = "choice(k=4,r=0.05) + laplace(scale=2)";
+    let (code, sound) = audit(noisy, &[]);
+    assert_eq!((code, &sound["verdict"]), (Some(0), &json!("consistent")), "{sound}");
+    for view in ["linked", "one_aggregator", "release"] {
+        fields(&sound["views"][view], &["claimed", "observed_lower", "verdict"]);
+    }
+    for (mechanism, control) in [
+        (noisy, "doubled-option"),
+        ("contributions(counts=4,most=2,r=0.05)", "reused-coin"),
+        (noisy, "noise-missing-on-one"),
+    ] {
+        let (code, broken) = audit(mechanism, &["--broken", control]);
+        assert_eq!((code, &broken["verdict"]), (Some(2), &json!("violated")), "{control}");
+    }
+    let (code, two) = audit("choice(k=2,r=0.1)", &[]);
+    assert_eq!((code, two["views"]["answers"].as_array().map(Vec::len)), (Some(0), Some(1)));
+}

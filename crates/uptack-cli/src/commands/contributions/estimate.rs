@@ -211,7 +211,7 @@ fn quantile_words(quantiles: &[QuantileEstimate], names: &OptionNames, level: f6
     let words = quantiles.iter().map(|quantile| {
         let name = |option: usize| names.name(option);
         let hull = match quantile.low == quantile.high {
-            true => format!("certainly enough to be stated with confidence {level}"),
+            true => format!("with confidence {level} no other"),
             false => format!("with confidence {level} from `{}` to `{}`", name(quantile.low), name(quantile.high)),
         };
         format!("Quantile {}: `{}`, {hull}.", quantile.q, name(quantile.option))
