@@ -14,9 +14,9 @@ use uptack::audit::{
     Audit, AuditCoins, ClaimedEpsilons, Event, Finding, Fit, ForeignAudit, ForeignOutputs, ForeignReport, Report,
     Verdict,
 };
+use uptack::contribution::Contributions;
 use uptack::estimate::Confidence;
 use uptack::privacy::{Delta, Epsilon};
-use uptack::contribution::Contributions;
 use uptack::{Channel, Fraction, answer_name, display};
 use uptack_document::{AuditDocument, ForeignDocument};
 

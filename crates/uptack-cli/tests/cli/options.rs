@@ -42,7 +42,8 @@ fn two_options_have_the_fields_and_numbers_of_the_yes_no_question() {
     for field in ["answers", "cells", "determined"] {
         assert_eq!(law[field], binary[field], "{field}");
     }
-    let views = |mechanism| json(&["privacy", mechanism, "--owners", "500", "--delta", "1e-4", "--json"])["views"].clone();
+    let views =
+        |mechanism| json(&["privacy", mechanism, "--owners", "500", "--delta", "1e-4", "--json"])["views"].clone();
     assert_eq!(views(two), views(yes_no));
     let tally = br#"{"answers":[{"1":30,"0":220,"bottom":250}]}"#;
     let counts = br#"{"owners":500,"counts":[30,220]}"#;
@@ -103,7 +104,8 @@ fn plans_are_for_all_counts_together() {
     let series = plan(&["--counts", "288", "--most-yes", "2", "--linked-epsilon", "12"]);
     assert!(series["mechanism"].as_str().unwrap().starts_with("contributions(counts=288,most=2,"));
     assert!(number(&series["p"]) > number(&series["q"]));
-    let text = String::from_utf8(run(&["plan", "--options", "4", "--owners", "9000", "--yes", "0", "--epsilon", "1"]).stdout);
+    let text =
+        String::from_utf8(run(&["plan", "--options", "4", "--owners", "9000", "--yes", "0", "--epsilon", "1"]).stdout);
     assert!(text.unwrap().contains("linked ε at most"));
 }
 
@@ -135,7 +137,10 @@ fn rows_name_the_options_of_their_owners() {
     let quoted = rows(&[choice, "--options", &names], "red, large\n3\n2\n");
     assert_eq!(quoted.lines().skip(1).collect::<Vec<_>>(), ["\"red, large\"", "'=1+1", "\"\"\"blue\"\"\""]);
     let table = folder.file("trips.csv", "owner,mode\na,bus\nb,car\n");
-    assert_eq!(rows(&[choice, &table, "--column", "mode", "--options", "car,bus,bike"], ""), "choice of car;bus;bike\nbus\ncar\n");
+    assert_eq!(
+        rows(&[choice, &table, "--column", "mode", "--options", "car,bus,bike"], ""),
+        "choice of car;bus;bike\nbus\ncar\n"
+    );
     let tally = json_with(&["tally"], quoted.as_bytes());
     assert_eq!(tally, json!({"owners": 3, "counts": [1, 1, 1], "options": ["red, large", "\"blue\"", "=1+1"]}));
 }
@@ -153,7 +158,8 @@ fn tallies_count_each_option_and_merge_files() {
     let noisy = json(&["tally", &first, "--noise", "laplace(scale=1)", "--json"]);
     assert_eq!((noisy["owners"].as_u64(), noisy["sums"].as_array().map(Vec::len)), (Some(4), Some(3)));
     // Of two options, the first alone is published with noise; of two counts, both are.
-    let sums = |rows: &[u8]| json_with(&["tally", "--noise", "laplace(scale=1)"], rows)["sums"].as_array().unwrap().len();
+    let sums =
+        |rows: &[u8]| json_with(&["tally", "--noise", "laplace(scale=1)"], rows)["sums"].as_array().unwrap().len();
     assert_eq!((sums(b"choice of 2\n1\n"), sums(b"up to 1 of 2\n1\n")), (1, 2));
 }
 
@@ -170,7 +176,9 @@ fn from_truths_to_estimates() {
         let tally = run_with(&[&["tally"][..], &noise.map_or(vec![], |noise| vec!["--noise", noise])].concat(), &rows);
         let mechanism = noise.map_or(mechanism.to_owned(), |noise| format!("{mechanism} + {noise}"));
         let found = json_with(&["estimate", &mechanism, "--json"], &tally.stdout);
-        for (option, (name, truth)) in [("car", 4500.0), ("bus", 3000.0), ("bike", 0.0), ("walk", 1500.0)].iter().enumerate() {
+        for (option, (name, truth)) in
+            [("car", 4500.0), ("bus", 3000.0), ("bike", 0.0), ("walk", 1500.0)].iter().enumerate()
+        {
             let one = fields(
                 &found["options"][option],
                 &["name", "estimate", "sd", "interval", "simultaneous", "consistent", "share"],
@@ -206,7 +214,8 @@ fn values_and_bins_have_a_mean_and_quantiles() {
 #[test]
 fn the_table_says_its_confidence_and_why_an_estimate_is_negative() {
     let sums = br#"{"owners":9000,"sums":[6003,2990,-4,20]}"#;
-    let output = run_with(&["estimate", "choice(k=4,r=0.001) + laplace(scale=2)", "--options", "car,bus,bike,walk"], sums);
+    let output =
+        run_with(&["estimate", "choice(k=4,r=0.001) + laplace(scale=2)", "--options", "car,bus,bike,walk"], sums);
     let text = String::from_utf8(output.stdout).unwrap();
     for part in ["car ", "█", "░", "confidence 0.95", "below 0", "consistent"] {
         assert!(text.contains(part), "{part}: {text}");
@@ -217,9 +226,11 @@ fn the_table_says_its_confidence_and_why_an_estimate_is_negative() {
 #[test]
 fn simulations_report_each_option_and_all_at_once() {
     let arguments = ["simulate", "choice(k=3,r=0.01) + laplace(scale=2)", "--owners", "1000", "--trials", "1000"];
-    let simulate = |more: &[&str]| json(&[&arguments[..], &["--counts", "200,700,100", "--seed", "7", "--json"], more].concat());
+    let simulate =
+        |more: &[&str]| json(&[&arguments[..], &["--counts", "200,700,100", "--seed", "7", "--json"], more].concat());
     let found = simulate(&[]);
-    for option in fields(&found, &["options", "simultaneous_coverage", "trials", "seed"])["options"].as_array().unwrap() {
+    for option in fields(&found, &["options", "simultaneous_coverage", "trials", "seed"])["options"].as_array().unwrap()
+    {
         let option = fields(option, &["bias", "rmse", "predicted_sd", "coverage"]);
         // The rmse of 1000 trials is within 12 % of the truth but for a chance of 1e-6.
         assert!((number(&option["rmse"]) / number(&option["predicted_sd"]) - 1.0).abs() < 0.12, "{option}");

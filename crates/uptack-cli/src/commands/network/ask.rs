@@ -120,7 +120,7 @@ pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<()> {
     arguments.out.as_deref().map_or(Ok(()), check_card_path)?;
     let client = arguments.desk.client()?;
     arguments.page.as_ref().map_or(Ok(()), |page| check_page(page, arguments.desk.address()))?;
-    let request = arguments.request()?;
+    let request = arguments.request(&question)?;
     let card = arguments.plan(&question, &request, &client)?;
     let opened = arguments.open(&client, &card, schedule)?;
     let first = opened.queries.first().ok_or_else(|| Failure::environment("the desk opened nothing"))?;
@@ -229,8 +229,9 @@ impl Arguments {
         Err(Failure::request(format!("{imprecision}; nothing was asked")).with_hint(remedy_words(&remedies)))
     }
 
-    fn request(&self) -> Result<Request> {
+    fn request(&self, question: &Question) -> Result<Request> {
         let wanted = Wanted {
+            queries: self.queries(question)?,
             owners: Some(self.owners),
             epsilon: Some(self.epsilon),
             delta: self.delta,
