@@ -49,9 +49,26 @@ pub(crate) fn numbers(text: &str, option: &str) -> Result<Vec<f64>> {
     text.split(',').map(read).collect()
 }
 
-/// `--bins`: the rising edges of ranges.
-pub(crate) fn bins(text: &str) -> Result<Bins> {
-    Bins::new(numbers(text, "--bins")?).at("--bins")
+/// `--bins`: the rising edges of ranges, which are the options of a mechanism.
+pub(crate) fn bins(text: &str, asked: &Contributions) -> Result<Bins> {
+    let bins = Bins::new(numbers(text, "--bins")?).at("--bins")?;
+    let (edges, has, wants) = (bins.edges().len(), bins.options(), asked.options());
+    if has == wants {
+        return Ok(bins);
+    }
+    Err(Failure::request(format!("--bins: {edges} edges make {has} options, but {asked} has {wants}")).with_hint(
+        "there are two more options than edges: under the first one, from the last one on, and no value are options, too",
+    ))
+}
+
+/// Refuses another number of names than a mechanism has options.
+pub(crate) fn check_names(names: &OptionNames, asked: &Contributions) -> Result<()> {
+    let (has, wants) = (names.len(), asked.options());
+    if has == wants {
+        return Ok(());
+    }
+    Err(Failure::request(format!("--options: {has} options, but {asked} has {wants}"))
+        .with_hint("name every option of the mechanism, or change the mechanism"))
 }
 
 /// Words for no value, besides an empty line.
@@ -199,7 +216,7 @@ mod tests {
         assert_eq!(read(choice, names("3"), "3\n1").unwrap(), [[2], [0]]);
         let several = "contributions(counts=3,most=2,r=0.1)";
         assert_eq!(read(several, names("a,b,c"), "a;c\nnone\nb\n").unwrap(), [vec![0, 2], vec![], vec![1]]);
-        let bins = || OptionTexts::Bins(bins("0,20,40").unwrap());
+        let bins = || OptionTexts::Bins(bins("0,20,40", &"choice(k=5,r=0.1)".parse().unwrap()).unwrap());
         assert_eq!(read("choice(k=5,r=0.1)", bins(), "-1\n20\n\nNA\n1e3\n").unwrap(), [[0], [2], [4], [4], [3]]);
     }
 
@@ -222,7 +239,7 @@ mod tests {
         }
         let failure = read("choice(k=3,r=0.1)", names("car,bus,bike"), "bos\n").unwrap_err();
         assert!(format!("{failure:?}").contains("did you mean `bus`?"));
-        let bins = OptionTexts::Bins(bins("0,20,40").unwrap());
+        let bins = OptionTexts::Bins(bins("0,20,40", &"choice(k=5,r=0.1)".parse().unwrap()).unwrap());
         let failure = read("choice(k=5,r=0.1)", bins, "1\nfast\n").unwrap_err();
         assert!(format!("{failure:?}").contains("line 2, column 1: not a number"));
     }

@@ -3,12 +3,11 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use uptack::algebra::{Program, Solution, to_text};
-use uptack::contribution::AnyMechanism;
+use uptack::contribution::{AnyMechanism, ContributionLaw};
 use uptack::mechanism::{Custom, Noisy};
 use uptack::privacy::{LoneOwner, lone_owners};
 use uptack::{Cell, Channel, Mechanism, NoiseLaw, Output, Probability, answer_name};
 
-use crate::contributions::StatedLaw;
 use crate::error::Error;
 
 /// A channel as JSON.
@@ -71,6 +70,30 @@ struct StatedIntegers {
     /// The law of a contribution.
     #[serde(flatten)]
     law: StatedLaw,
+}
+
+/// The integers of a law as a document states them.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+pub(crate) struct StatedLaw {
+    told: Option<Probability>,
+    other: Option<Probability>,
+    silent: Option<Probability>,
+}
+
+impl StatedLaw {
+    pub(crate) fn of(law: ContributionLaw) -> Self {
+        Self { told: Some(law.told()), other: Some(law.other()), silent: Some(law.silent()) }
+    }
+
+    pub(crate) fn json(self) -> Value {
+        json!({"bits": Probability::BITS, "told": self.told, "other": self.other, "silent": self.silent})
+    }
+
+    /// Whether every integer that is stated is that of a law.
+    pub(crate) fn agrees_with(self, law: ContributionLaw) -> bool {
+        let agrees = |stated: Option<Probability>, meant| stated.is_none_or(|stated| stated == meant);
+        agrees(self.told, law.told()) && agrees(self.other, law.other()) && agrees(self.silent, law.silent())
+    }
 }
 
 /// The hint for a file that contradicts itself.

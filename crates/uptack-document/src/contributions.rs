@@ -1,11 +1,9 @@
 //! Mechanisms of contributions as documents: their law, and everything that is said about their options.
 
-use serde::Deserialize;
 use serde_json::{Value, json};
-use uptack::Probability;
-use uptack::contribution::{ContributionLaw, Contributions};
+use uptack::contribution::Contributions;
 
-use crate::channel::ChannelDocument;
+use crate::channel::{ChannelDocument, StatedLaw};
 
 /// The law of a mechanism of contributions as JSON. One that is a yes/no mechanism, too, also has the fields of that one.
 pub fn contributions_json(contributions: &Contributions) -> Value {
@@ -32,30 +30,6 @@ pub fn contributions_json(contributions: &Contributions) -> Value {
         document["exact"]["cells"] = binary["exact"]["cells"].clone();
     }
     document
-}
-
-/// The integers of a law as a document states them.
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
-pub(crate) struct StatedLaw {
-    told: Option<Probability>,
-    other: Option<Probability>,
-    silent: Option<Probability>,
-}
-
-impl StatedLaw {
-    fn of(law: ContributionLaw) -> Self {
-        Self { told: Some(law.told()), other: Some(law.other()), silent: Some(law.silent()) }
-    }
-
-    fn json(self) -> Value {
-        json!({"bits": Probability::BITS, "told": self.told, "other": self.other, "silent": self.silent})
-    }
-
-    /// Whether every integer that is stated is that of a law.
-    pub(crate) fn agrees_with(self, law: ContributionLaw) -> bool {
-        let agrees = |stated: Option<Probability>, meant| stated.is_none_or(|stated| stated == meant);
-        agrees(self.told, law.told()) && agrees(self.other, law.other()) && agrees(self.silent, law.silent())
-    }
 }
 
 #[cfg(test)]

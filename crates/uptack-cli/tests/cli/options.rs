@@ -95,7 +95,7 @@ fn plans_are_for_all_counts_together() {
         fields(&found, &["mechanism", "sd", "interval95_halfwidth", "views", "tradeoff", "p", "q", "minimum_batch"]);
         fields(&found, &["solved", "noise", "gap", "alternatives"]);
         assert!(number(&found["sd"]) <= 1.005 * sd, "{found}");
-        assert!(number(&found["views"]["linked"]) <= linked.parse().unwrap());
+        assert!(number(&found["views"]["linked"]) <= linked.parse::<f64>().unwrap());
         assert!(number(&found["views"]["one_aggregator"]["epsilon"]["upper"]) <= 1.0);
         fields(&found["tradeoff"][0], &["linked", "sd"]);
     }

@@ -7,7 +7,7 @@ use uptack_document::{EstimatedOptions, OptionTally, interval_name};
 
 use super::bars::{Bar, BarChart};
 use crate::arguments::{IntervalArguments, number};
-use crate::choices::{OptionsArgument, bins, numbers};
+use crate::choices::{OptionsArgument, bins, check_names, numbers};
 use crate::failure::{Failure, Result, ResultExt};
 use crate::input::InputSource;
 use crate::layout::joined;
@@ -56,19 +56,10 @@ impl Estimate<'_> {
 
     fn scale(&self) -> Result<Scale> {
         match (self.bins, self.values) {
-            (Some(edges), _) => self.checked_bins(bins(edges)?).map(Scale::Bins),
+            (Some(edges), _) => bins(edges, self.asked).map(Scale::Bins),
             (None, Some(values)) => self.checked_values(values).map(Scale::Values),
             (None, None) => Ok(Scale::None),
         }
-    }
-
-    fn checked_bins(&self, bins: Bins) -> Result<Bins> {
-        let (has, wants) = (bins.options(), self.asked.options());
-        if has == wants {
-            return Ok(bins);
-        }
-        Err(Failure::request(format!("--bins: {} edges make {has} options, but {} has {wants}", bins.edges().len(), self.asked))
-            .with_hint("there are two more options than edges: under the first one, from the last one on, and no value are options of their own"))
     }
 
     /// One value for each option; `none` for an option without one.
@@ -92,13 +83,15 @@ impl Estimate<'_> {
             Scale::Bins(bins) => Some(bins.names()),
             _ => self.options.map(OptionsArgument::names).transpose()?,
         };
+        given.as_ref().map_or(Ok(()), |given| check_names(given, self.asked))?;
         let stated = tally.options().map(|names| OptionNames::new(names.iter().cloned())).transpose().at(self.input)?;
         check_same(given.as_ref(), stated.as_ref()).at(self.input)?;
         let names = given.or(stated).unwrap_or_else(|| OptionNames::numbered(self.asked.options()));
         let (has, wants) = (names.len(), self.asked.options());
         if has != wants {
-            return Err(Failure::request(format!("{has} options are named, but {} has {wants}", self.asked))
-                .with_hint("name every option of the mechanism"));
+            return Err(Failure::request(format!("a tally of {has} options, but {} has {wants}", self.asked))
+                .with_hint("was it made by another mechanism?")
+                .at(self.input));
         }
         Ok(names)
     }

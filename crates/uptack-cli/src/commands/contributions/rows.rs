@@ -12,7 +12,7 @@ use uptack::{NoiseLaw, OsCoins, Output, RowFormat, Sampler, Truth, Truths};
 use uptack_document::OptionTally;
 
 use super::bars::{Bar, BarChart};
-use crate::choices::{ChoiceReader, OptionTexts, OptionsArgument, bins};
+use crate::choices::{ChoiceReader, OptionTexts, OptionsArgument, bins, check_names};
 use crate::failure::{Failure, IoResultExt, Result, ResultExt};
 use crate::input::InputSource;
 use crate::layout::fitted_to_terminal;
@@ -53,8 +53,12 @@ impl Privatize<'_> {
 
     fn texts(&self) -> Result<OptionTexts> {
         Ok(match (self.bins, self.options) {
-            (Some(edges), _) => OptionTexts::Bins(bins(edges)?),
-            (None, Some(options)) => OptionTexts::Names(options.names()?),
+            (Some(edges), _) => OptionTexts::Bins(bins(edges, self.contributions)?),
+            (None, Some(options)) => {
+                let names = options.names()?;
+                check_names(&names, self.contributions)?;
+                OptionTexts::Names(names)
+            }
             (None, None) => OptionTexts::Names(OptionNames::numbered(self.contributions.options())),
         })
     }
@@ -228,7 +232,7 @@ impl OptionFile {
         let line = text.trim_start_matches('\u{feff}').trim();
         let names = options.map(OptionsArgument::names).transpose()?;
         if let Some(header) = RowHeader::parse(line).transpose()? {
-            check_names(&header, names.as_ref())?;
+            check_header(&header, names.as_ref())?;
             return Ok(Some(Self { header, format: RowFormat::Csv, has_header: true }));
         }
         let is_json = format.map_or(line.starts_with('{'), |format| format == RowFormat::NdJson);
@@ -268,7 +272,7 @@ fn which_options() -> Failure {
 }
 
 /// Refuses other options than those of the header.
-fn check_names(header: &RowHeader, names: Option<&OptionNames>) -> Result<()> {
+fn check_header(header: &RowHeader, names: Option<&OptionNames>) -> Result<()> {
     let stated = header.names();
     match names {
         Some(names) if names.names() != stated.names() => {
