@@ -51,7 +51,8 @@ pub(crate) fn numbers(text: &str, option: &str) -> Result<Vec<f64>> {
 
 /// `--bins`: the rising edges of ranges, which are the options of a mechanism.
 pub(crate) fn bins(text: &str, asked: &Contributions) -> Result<Bins> {
-    let bins = Bins::new(numbers(text, "--bins")?).at("--bins")?;
+    let edges = numbers(text, "--bins").or_hint("edges are rising numbers, as in 0,20,40")?;
+    let bins = Bins::new(edges).at("--bins")?;
     let (edges, has, wants) = (bins.edges().len(), bins.options(), asked.options());
     if has == wants {
         return Ok(bins);

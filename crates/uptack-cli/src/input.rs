@@ -60,7 +60,8 @@ impl<'a> InputSource<'a> {
         text.map(without_mark)
     }
 
-    fn unreadable(self, error: &io::Error) -> Failure {
+    /// Why the source cannot be read.
+    pub(crate) fn unreadable(self, error: &io::Error) -> Failure {
         match self {
             Self::File(path) => Failure::reading(path, error),
             Self::Standard => Failure::reading_input(error),

@@ -295,6 +295,8 @@ fn print_tally(total: &Tally, noise: Option<&NoiseLaw>, json: bool) -> Result<()
     print_result(json, &sums, || describe_sums(&sums, noise))
 }
 
+const SAME_QUESTION: &str = "only rows of the same question can be added up";
+
 /// What the rows of a file count.
 enum Counted {
     Answers(Tally),
@@ -307,10 +309,10 @@ impl Counted {
             (Self::Answers(total), Self::Answers(more)) => Ok(total.merge(more)?),
             (Self::Options(total), Self::Options(more)) => Ok(total.merge(more)?),
             (Self::Answers(_), Self::Options(_)) => {
-                Err(Failure::request("rows of options, but the first file has answers"))
+                Err(Failure::request("rows of options, but the first file has answers").with_hint(SAME_QUESTION))
             }
             (Self::Options(_), Self::Answers(_)) => {
-                Err(Failure::request("rows of answers, but the first file has options"))
+                Err(Failure::request("rows of answers, but the first file has options").with_hint(SAME_QUESTION))
             }
         }
     }

@@ -98,7 +98,8 @@ impl Contributions {
                 .with_hint("a choice has at least 2 options"));
         }
         if options > MOST_OPTIONS {
-            return Err(Error::parameter(format!("k = {options} is more than {MOST_OPTIONS} options")));
+            return Err(Error::parameter(format!("k = {options} is more than {MOST_OPTIONS} options"))
+                .with_hint("merge rare options into one"));
         }
         let law = ContributionLaw::new(options, &part, &other)?;
         Ok(Self { form: Form::Choice, possibilities: options, most: 1, part, other, law, noise: None })

@@ -1,7 +1,9 @@
 //! `uptack estimate` of a mechanism with options: every option, and the mean and quantiles of their values.
 
+use uptack::Published;
 use uptack::contribution::{Bins, Contributions, OptionNames};
 use uptack::display;
+use uptack::estimate::Confidence;
 use uptack::estimate::options::{MeanEstimate, OptionEstimate, OptionEstimator, QuantileEstimate};
 use uptack_document::{EstimatedOptions, OptionTally, interval_name};
 
@@ -42,7 +44,7 @@ impl Estimate<'_> {
         let published = tally.published(self.asked)?;
         found.mean = match &scale {
             Scale::Bins(bins) => Some(estimator.mean_of_bins(&published, bins, None, confidence)?),
-            Scale::Values(values) => Some(estimator.mean_among(&published, values, confidence).at("--values")?),
+            Scale::Values(values) => Some(mean_of(&estimator, &published, values, confidence)?),
             Scale::None => None,
         };
         if let Some(shares) = self.quantiles {
@@ -68,7 +70,8 @@ impl Estimate<'_> {
             "none" => Ok(None),
             text => number(text).map(Some).map_err(|message| Failure::request(message).at("--values")),
         };
-        let values: Vec<Option<f64>> = text.split(',').map(read).collect::<Result<_>>()?;
+        let values: Result<Vec<Option<f64>>> = text.split(',').map(read).collect();
+        let values = values.with_hint("the value of an option is a number, or none")?;
         let (has, wants) = (values.len(), self.asked.options());
         if has == wants {
             return Ok(values);
@@ -139,6 +142,16 @@ impl Scale {
             }
         }
     }
+}
+
+fn mean_of(
+    estimator: &OptionEstimator,
+    published: &Published,
+    values: &[Option<f64>],
+    confidence: Confidence,
+) -> Result<MeanEstimate> {
+    let mean = estimator.mean_among(published, values, confidence).at("--values");
+    mean.or_hint("a mean is over owners with one option each")
 }
 
 /// Refuses a tally of other options than those that are given.

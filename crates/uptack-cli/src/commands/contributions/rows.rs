@@ -217,7 +217,7 @@ const LONGEST_HEADER: u64 = 64 << 20;
 pub(crate) fn first_line(input: InputSource<'_>, source: &mut dyn BufRead) -> Result<Vec<u8>> {
     let mut line = Vec::new();
     let read = source.take(LONGEST_HEADER).read_until(b'\n', &mut line);
-    read.map_err(|error| Failure::environment(error.to_string()).at(input))?;
+    read.map_err(|error| input.unreadable(&error))?;
     Ok(line)
 }
 
@@ -254,7 +254,7 @@ impl OptionFile {
         loop {
             line.clear();
             let read = source.read_until(b'\n', &mut line);
-            match read.map_err(|error| Failure::environment(error.to_string()).at(input))? {
+            match read.map_err(|error| input.unreadable(&error))? {
                 0 => return rows.finish().at(input),
                 _ => rows.line(&line).at(input)?,
             }
