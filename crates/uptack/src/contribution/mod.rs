@@ -6,6 +6,7 @@
 //! otherwise it goes to one of the possibilities, each with the same probability, whatever the truth.
 
 mod choice;
+mod counts;
 mod law;
 mod options;
 mod parse;
@@ -13,6 +14,7 @@ mod sampler;
 mod toss;
 
 pub use choice::{Choice, Choices};
+pub use counts::ContributionCounts;
 pub use law::ContributionLaw;
 pub use options::{MOST_OPTIONS, OptionNames};
 pub use sampler::{Contributed, ContributionSampler};
