@@ -11,12 +11,14 @@ mod law;
 mod options;
 mod parse;
 mod sampler;
+mod toss;
 
 pub use bins::Bins;
 pub use choice::{Choice, Choices};
 pub use law::ContributionLaw;
 pub use options::{MOST_OPTIONS, OptionNames};
 pub use sampler::{Contributed, ContributionSampler};
+pub use toss::Toss;
 
 use std::fmt;
 use std::str::FromStr;
@@ -269,12 +271,28 @@ impl From<Contributions> for String {
 #[serde(try_from = "String", into = "String")]
 pub enum AnyMechanism {
     /// A mechanism of a yes/no question.
-    YesNo(Mechanism),
+    YesNo(Box<Mechanism>),
     /// A mechanism of contributions.
-    Contributions(Contributions),
+    Contributions(Box<Contributions>),
 }
 
 impl AnyMechanism {
+    /// Its name, as written before its parameters.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::YesNo(mechanism) => mechanism.name(),
+            Self::Contributions(contributions) => contributions.name(),
+        }
+    }
+
+    /// The channel of one published count by itself: that of a yes/no question, or [`Contributions::count_channel`].
+    pub fn count_channel(&self) -> Channel {
+        match self {
+            Self::YesNo(mechanism) => mechanism.channel(),
+            Self::Contributions(contributions) => contributions.count_channel(),
+        }
+    }
+
     /// What each aggregator adds.
     pub fn noise(&self) -> Option<&NoiseLaw> {
         match self {
@@ -289,9 +307,9 @@ impl FromStr for AnyMechanism {
 
     fn from_str(text: &str) -> Result<Self> {
         if parse::is_contributions(text) {
-            text.parse().map(Self::Contributions)
+            text.parse().map(|contributions: Contributions| Self::Contributions(Box::new(contributions)))
         } else {
-            text.parse().map(Self::YesNo)
+            text.parse().map(|mechanism: Mechanism| Self::YesNo(Box::new(mechanism)))
         }
     }
 }
@@ -321,13 +339,13 @@ impl From<AnyMechanism> for String {
 
 impl From<Mechanism> for AnyMechanism {
     fn from(mechanism: Mechanism) -> Self {
-        Self::YesNo(mechanism)
+        Self::YesNo(Box::new(mechanism))
     }
 }
 
 impl From<Contributions> for AnyMechanism {
     fn from(contributions: Contributions) -> Self {
-        Self::Contributions(contributions)
+        Self::Contributions(Box::new(contributions))
     }
 }
 

@@ -61,7 +61,7 @@ impl Solved {
                  even if nobody else is.",
                 display::claim(self.plan.epsilon())
             ),
-            format!("If nobody is, {nobody}. Batches below {batch} are not released."),
+            format!("If nobody is honest, {nobody}. Batches below {batch} are not released."),
         ]
     }
 
