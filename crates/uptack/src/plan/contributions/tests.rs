@@ -305,6 +305,15 @@ fn scales_are_the_least_of_their_digits() {
     }
 }
 
+/// Options by window, hundreds of thousands of them, are planned like a few.
+#[test]
+fn many_counts_are_planned_by_the_same_closed_forms() {
+    let asked = Asked::Counts { counts: 640_000, most: 1 };
+    let plan = plan_contributions(&noisy(asked, (50_186, 100), 1.0, Some(12.0))).unwrap();
+    assert!(plan.epsilon().unwrap() <= 1.0 && plan.best.views.linked.unwrap() <= 12.0, "{}", plan.best.mechanism);
+    assert_eq!(plan.tradeoff.len(), 12);
+}
+
 /// Owners who may seldom take part answer a choice less often.
 #[test]
 fn participation_in_a_choice_is_kept() {
