@@ -1,7 +1,8 @@
 //! Contributions with noise that the aggregators add: closed forms, and no search (`docs/contributions.md`, "Planning").
 //!
-//! Everybody takes part as far as the request allows it. Fewer taking part was never better by more than 3 %, except for counts
-//! of fewer than five owners at an ε above 1, where the error is a few owners or less anyway.
+//! Everybody takes part as far as the request allows it. For counts of at least five owners and K ≤ 3·e^L, fewer taking part was
+//! never better by more than 1 %. It is for counts of next to nobody, at an ε above 1 above all, and where there are so many
+//! options that the linked ε leaves a poor estimate anyway.
 
 use crate::contribution::Contributions;
 use crate::error::Result;

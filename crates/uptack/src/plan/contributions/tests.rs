@@ -281,13 +281,13 @@ fn random_plans_keep_their_claims_and_are_nearly_the_best_of_their_family() {
         let best = &plan.best.mechanism;
         assert!(one_aggregator(best).unwrap().upper() <= epsilon, "{best}");
         assert!(linked.is_none_or(|most| linked_epsilon(best).unwrap() <= most), "{best}");
-        if let Asked::Options(_) = asked {
+        // A count of next to nobody, and coins that leave a poor estimate anyway, are the exceptions.
+        let is_usual = yes >= 5.0 && linked.is_none_or(|linked| f64::from(counts) <= 3.0 * linked.exp());
+        if matches!(asked, Asked::Options(_)) && is_usual {
             for part in [0.999, 0.97, 0.9, 0.7, 0.4, 0.1] {
                 let law = unrounded(asked, part, least_other(asked, part, linked.unwrap_or(f64::INFINITY)));
                 let silent = sd_by_definition(&law, (owners.floor(), yes.floor()), needed_decay(&law, epsilon));
-                // A count that is nearly zero at a large ε is the exception, and a fraction of an owner.
-                let is_tiny = epsilon > 1.0 && yes < 5.0 && plan.best.sd < silent + 0.35;
-                assert!(plan.best.sd <= 1.03 * silent || is_tiny, "{best}: {} for {silent} at {part}", plan.best.sd);
+                assert!(plan.best.sd <= 1.03 * silent, "{best}: {} for {silent} at {part}", plan.best.sd);
             }
         }
     }
@@ -303,6 +303,15 @@ fn scales_are_the_least_of_their_digits() {
         let broken = best.with_noise(Some(NoiseLaw::laplace(smaller)));
         assert!(one_aggregator(&broken).unwrap().upper() > 1.0, "{broken}");
     }
+}
+
+/// Options by window, hundreds of thousands of them, are planned like a few.
+#[test]
+fn many_counts_are_planned_by_the_same_closed_forms() {
+    let asked = Asked::Counts { counts: 640_000, most: 1 };
+    let plan = plan_contributions(&noisy(asked, (50_186, 100), 1.0, Some(12.0))).unwrap();
+    assert!(plan.epsilon().unwrap() <= 1.0 && plan.best.views.linked.unwrap() <= 12.0, "{}", plan.best.mechanism);
+    assert_eq!(plan.tradeoff.len(), 12);
 }
 
 /// Owners who may seldom take part answer a choice less often.
