@@ -14,7 +14,6 @@ use super::privacy::views_table;
 use crate::arguments::{TrustArguments, count, fraction, number, range};
 use crate::choices::OptionsArgument;
 use crate::failure::{Failure, Result};
-use crate::layout::joined;
 use crate::output::{ChartFile, Table, check_card_path, print_result, readable, write_card};
 use crate::progress::watched;
 
@@ -281,7 +280,7 @@ impl PlanText {
             readable(best.sd),
             readable(best.interval95_halfwidth),
             self.solved_words(),
-            joined(self.trust_words().into_iter().chain(self.linked_words()), "\n"),
+            self.trust_words().join("\n"),
             views_table(&best.views),
             self.families_table().render(),
             self.rule_words(),
