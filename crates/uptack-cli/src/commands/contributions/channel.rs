@@ -58,11 +58,15 @@ fn count_table(contributions: &Contributions) -> Table {
 
 fn published_words(contributions: &Contributions) -> String {
     let counts = match contributions.counts() {
+        1 if contributions.is_choice() && contributions.noise().is_none() => "the counts of both options".to_owned(),
         1 if contributions.is_choice() => "the count of the first option".to_owned(),
         1 => "the count".to_owned(),
         counts => format!("all {} counts", grouped(counts as u64)),
     };
     match contributions.noise() {
+        Some(noise) if contributions.counts() == 1 => {
+            format!("Published: {counts}, plus {noise} from each of the two aggregators.")
+        }
         Some(noise) => format!("Published: {counts}, each plus {noise} from each of the two aggregators."),
         None => format!("Published: {counts}, without noise."),
     }
