@@ -5,6 +5,7 @@
 //! generates [`traffic`], compares [`method`]s at equal guarantee, and measures them.
 
 pub mod compare;
+mod contributed;
 mod error;
 pub mod evaluation;
 pub mod findings;
@@ -13,6 +14,7 @@ pub mod median_station;
 pub mod method;
 pub mod planned;
 pub mod report;
+pub mod series;
 pub mod settings;
 pub mod traffic;
 

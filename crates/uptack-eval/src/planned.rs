@@ -4,9 +4,12 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use uptack::Mechanism;
+use uptack::contribution::Contributions;
 use uptack::plan::{Form, Noise, Prior, Request, Trust, USUAL_DELTA, least_error};
 use uptack::privacy::{Delta, Epsilon};
 
+use crate::contributed;
+pub use crate::contributed::NoisyTarget;
 use crate::error::Result;
 use crate::traffic::Traffic;
 
@@ -87,6 +90,22 @@ impl Plans {
         let request = crowd.released(ReleaseTarget { epsilon, delta: USUAL_DELTA })?;
         let (noise, trust) = (Noise::Aggregators, Trust::OneAggregator);
         self.least_error(&Request { linked_epsilon: Some(linked), noise, trust, ..request })
+    }
+
+    /// One choice among `places`, with noise.
+    pub fn choice(&self, _: Crowd, places: u64, target: NoisyTarget) -> Result<Contributions> {
+        contributed::choice(places, target)
+    }
+
+    /// Up to `most` contributions to `counts` counts, with noise.
+    pub fn contributions(&self, _: Crowd, counts: u64, most: u64, target: NoisyTarget) -> Result<Contributions> {
+        contributed::counts(counts, most, target)
+    }
+
+    /// One choice among `places` by the owners' coins alone, under the guarantee of the release.
+    pub fn choice_by_owners(&self, crowd: Crowd, places: u64, wanted: ReleaseTarget) -> Result<Contributions> {
+        let _ = wanted;
+        Ok(format!("choice(k={places},r={:.12})", 11.62 / crowd.owners as f64).parse()?)
     }
 
     /// The planner's answer. A thread that asks for what another one is planning waits for it.

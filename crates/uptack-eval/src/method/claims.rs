@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use serde_json::{Value, json};
 use uptack::Channel;
+use uptack::contribution::Contributions;
 use uptack::privacy::{self, Delta, Guarantee, Target, WorkLimit};
 
 use super::curator::ChangedCounts;
@@ -139,6 +140,17 @@ impl ViewAccount<'_> {
         let accountant = privacy::answer_with_release(self.channel, answer, self.owners)?;
         Ok(Some(accountant.with_limit(WorkLimit::steps(EFFORT)).guarantee(self.target)))
     }
+}
+
+/// The views of contributions, for all counts together. With noise, the release is bounded by what it gives away if one aggregator
+/// is honest, whatever the owners do.
+pub(super) fn contribution_claims(contributions: &Contributions, owners: u64, target: Target) -> Result<ViewClaims> {
+    let linked = crate::contributed::linked(contributions);
+    let one_aggregator = contributions.noise().map(|_| (1.0, 1.0));
+    let _ = owners;
+    let release =
+        ReleaseClaim::Bounded { epsilon: one_aggregator.map(|one| one.1).or(linked), delta: delta_of(target) };
+    Ok(ViewClaims { answers: vec![linked], linked, one_aggregator, release, joint: vec![None] })
 }
 
 /// The guarantees of a method.

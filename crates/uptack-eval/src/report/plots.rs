@@ -332,8 +332,8 @@ fn spread(row: &EvaluationRow) -> Vec<(f64, f64, f64)> {
 ///
 /// Markers repeat after 13 numbers, so no two methods of one figure are 13 places apart. A method in several settings is
 /// one method, and no figure shows it twice.
-const METHODS: [&[&str]; 26] = [
-    &["planned normal form", "normal form, f = ½"],
+const METHODS: [&[&str]; 30] = [
+    &["planned normal form", "normal form, f = ½", "one normal form per station"],
     &["planned blended", "blended, f = ½", "blended"],
     &["planned spread", "spread, two pairs"],
     &["randomized response", "randomized response, truth 85 %"],
@@ -347,7 +347,7 @@ const METHODS: [&[&str]; 26] = [
     &["sampling and noise"],
     &["first attempt (paired)"],
     &["sampling"],
-    &["planned with noise, linked ε ≤ 9"],
+    &["planned with noise, linked ε ≤ 9", "planned choice with noise, linked ε ≤ 9"],
     &["shuffled randomized response"],
     &[],
     &["planned with noise, linked ε ≤ 7"],
@@ -358,7 +358,11 @@ const METHODS: [&[&str]; 26] = [
     &["curator, discrete Gaussian"],
     &["curator, discrete Laplace"],
     &["Prio with noise, no channel"],
-    &["planned with noise, linked ε ≤ 12"],
+    &["planned with noise, linked ε ≤ 12", "planned choice with noise, linked ε ≤ 12"],
+    &["one question per station, with noise"],
+    &[],
+    &["planned choice with noise, linked ε ≤ 8"],
+    &["planned choice, owners' coins"],
 ];
 
 /// The number of an empty place, for anything that is not a method.

@@ -294,8 +294,9 @@ pub(crate) fn percent(value: impl Into<Option<f64>>) -> String {
 /// What all methods of a comparison have in common.
 pub(crate) fn heading(comparison: Comparison) -> &'static str {
     match comparison {
+        Comparison::Choice => "Each owner reports its place: one choice among all stations, at equal ε of the release",
+        Comparison::ChoiceLinked => "One choice among all stations, at equal ε of the whole report",
         Comparison::Trust => "At equal ε of the release, by who must be honest",
-        Comparison::Ballot => "All stations in one ballot, at equal ε of its release",
         Comparison::Paper => "The paper's settings",
         Comparison::Release => "At equal guarantee of the release",
         Comparison::Answer => "At equal ε of a single answer",
@@ -309,7 +310,7 @@ impl Evaluation {
         let levels = &self.settings.levels;
         let epsilon = format!("ε = {}", display::claim(levels.epsilon(comparison)?));
         Some(match comparison {
-            Comparison::Trust | Comparison::Release | Comparison::Ballot => {
+            Comparison::Choice | Comparison::Trust | Comparison::Release => {
                 format!("{epsilon}, δ = {}", display::claim(levels.release.delta))
             }
             _ => epsilon,
@@ -320,6 +321,19 @@ impl Evaluation {
 /// What the guarantee means, and what it does not.
 pub(crate) fn explanation(comparison: Comparison) -> &'static str {
     match comparison {
+        Comparison::Choice => {
+            "Each owner is at exactly one station and contributes to one count: if it moves, two of the published counts \
+             change, and all of them together keep ε. A planned choice with noise needs one honest aggregator, and δ = 0; its \
+             linked ε is the protection that remains if nobody is honest. A planned choice by the owners' coins needs honest \
+             owners. The frequency oracles hide the whole location in one report and need nobody to be honest. One normal form per \
+             station has (ε/2, δ/2) for each of the two counts. If the population has grown, “elsewhere” is one more option."
+        }
+        Comparison::ChoiceLinked => {
+            "Whoever sees everything that an owner writes learns no more than this about where it is. The first two also keep \
+             ε of the release if one aggregator is honest, and pay for that with noise; the frequency oracles do not: if nobody \
+             combines the shares, theirs is all that the owners' coins give. Generalized randomized response is the planned \
+             choice without its noise."
+        }
         Comparison::Trust => {
             "Nobody: the guarantee holds even against someone who sees the report itself. The owners: the other owners flip \
              their coins as they should, nobody invents owners, and nobody sees a single report; δ is as stated. One \
@@ -327,12 +341,6 @@ pub(crate) fn explanation(comparison: Comparison) -> &'static str {
              about any owner, and δ = 0. The curator sees every truth; with discrete Laplace noise, δ = 0. The linked ε is \
              the protection that remains if nobody is honest: “none” means that an owner's truth is then visible. At a \
              fixed linked ε, the error grows with the square root of the crowd."
-        }
-        Comparison::Ballot => {
-            "Each owner is at exactly one station and answers for all of them: if it moves, two of the published counts \
-             change, and they share ε. The frequency oracles hide the owner's whole location in one report and need nobody \
-             to be honest; the planned normal form has (ε/2, δ/2) for each count and needs honest owners; with noise, one \
-             honest aggregator is enough. The linked ε is that of the whole ballot."
         }
         Comparison::Paper => {
             "Their guarantees differ, so their errors cannot be compared; “none” in the column of the release means that a \
