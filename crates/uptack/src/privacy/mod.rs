@@ -24,6 +24,7 @@ mod certify;
 mod claim;
 mod classes;
 pub mod composition;
+pub mod contributions;
 mod divergence;
 mod explain;
 mod likelihood;

@@ -15,12 +15,14 @@ use num_bigint::BigInt;
 use num_rational::BigRational;
 use num_traits::{One, ToPrimitive};
 
+use super::classes::local_epsilon;
 use crate::certified::exponential::Exponential;
 use crate::certified::root::{bisect_integers, bracket_integers};
 use crate::certified::rounding::Enclosure;
 use crate::channel::{Channel, SummedBit};
 use crate::noise::{DiscreteLaplace, NoiseLaw};
 use crate::probability::Probability;
+use crate::truth::PerTruth;
 
 /// Claims are whole multiples of 10^−12.
 const UNITS: f64 = 1e12;
@@ -91,10 +93,35 @@ fn epsilon_in_units(bit: SummedBit, noise: &DiscreteLaplace) -> (u64, u64) {
         return inverse_scale_in_units(noise);
     }
     let pair = BitAndNoise::new(bit, noise);
-    let is_below = |units: i64| !pair.is_at_most(units.unsigned_abs());
-    let guess = (pair.approximate(noise) * UNITS) as i64;
-    let (below, above) = bisect_integers(bracket_integers(guess, is_below), is_below);
+    units_around(pair.approximate(noise), |growth| pair.is_within(growth))
+}
+
+/// The largest number of units not above an ε near `guess`, and the smallest not below it; `is_within` tells whether ε is
+/// certainly at most the logarithm of a number.
+fn units_around(guess: f64, is_within: impl Fn(&BigRational) -> bool) -> (u64, u64) {
+    let is_below = |units: i64| {
+        let bound = BigRational::new(units.into(), BigInt::from(UNITS as u64));
+        !is_within(&Exponential::of(&bound).lower())
+    };
+    let (below, above) = bisect_integers(bracket_integers((guess * UNITS) as i64, is_below), is_below);
     (below.unsigned_abs(), above.unsigned_abs())
+}
+
+/// An ε near `guess` in whole units; `is_within` tells whether ε is certainly at most the logarithm of a number.
+pub(super) fn epsilon_not_above(guess: f64, is_within: impl Fn(&BigRational) -> bool) -> Enclosure {
+    let (below, above) = units_around(guess, is_within);
+    Enclosure::new(decimal(below.into()), decimal(above.into()))
+}
+
+/// A rational ε in whole units.
+pub(super) fn whole_units(epsilon: &BigRational) -> Enclosure {
+    let exact = epsilon * BigInt::from(UNITS as u64);
+    Enclosure::new(decimal(whole(&exact.floor()).into()), decimal(whole(&exact.ceil()).into()))
+}
+
+/// ln(large/small), rounded up; infinite if `small` is 0.
+pub(super) fn ratio_epsilon(large: u128, small: u128) -> f64 {
+    local_epsilon(&[PerTruth { yes: large, no: small }])
 }
 
 /// The same where the summed bit is the truth itself: ε = 1/t, the one case that can be a whole number of units.
@@ -126,12 +153,10 @@ impl BitAndNoise {
         raised.max(lowered).ln_1p()
     }
 
-    /// Whether ε is certainly at most this many units.
-    fn is_at_most(&self, units: u64) -> bool {
-        let bound = BigRational::new(units.into(), BigInt::from(UNITS as u64));
-        let growth = Exponential::of(&bound).lower();
+    /// Whether both ratios are certainly at most `growth`.
+    fn is_within(&self, growth: &BigRational) -> bool {
         let (least, most) = (self.decay.lower(), self.decay.upper());
-        &growth * from_one_on(&self.low, &least) >= from_one_on(&self.high, &most)
+        growth * from_one_on(&self.low, &least) >= from_one_on(&self.high, &most)
             && growth * up_to_zero(&self.high, &least) >= up_to_zero(&self.low, &most)
     }
 }
