@@ -22,7 +22,7 @@ impl Evaluation {
             "trials": self.settings.trials,
             "complete": self.complete,
             "findings": {
-                "trust": self.best_by_trust(), "growth": self.growth(), "release": self.at_release(),
+                "choice": self.choice_errors(), "trust": self.best_by_trust(), "growth": self.growth(), "release": self.at_release(),
                 "intervals": self.intervals(),
             },
             "rows": self.rows.iter().map(|row| self.row_json(row)).collect::<Vec<_>>(),
