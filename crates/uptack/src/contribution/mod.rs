@@ -10,11 +10,13 @@ mod law;
 mod options;
 mod parse;
 mod sampler;
+mod toss;
 
 pub use choice::{Choice, Choices};
 pub use law::ContributionLaw;
 pub use options::{MOST_OPTIONS, OptionNames};
 pub use sampler::{Contributed, ContributionSampler};
+pub use toss::Toss;
 
 use std::fmt;
 use std::str::FromStr;
@@ -267,12 +269,28 @@ impl From<Contributions> for String {
 #[serde(try_from = "String", into = "String")]
 pub enum AnyMechanism {
     /// A mechanism of a yes/no question.
-    YesNo(Mechanism),
+    YesNo(Box<Mechanism>),
     /// A mechanism of contributions.
     Contributions(Contributions),
 }
 
 impl AnyMechanism {
+    /// Its name, as written before its parameters.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::YesNo(mechanism) => mechanism.name(),
+            Self::Contributions(contributions) => contributions.name(),
+        }
+    }
+
+    /// The channel of one published count by itself: that of a yes/no question, or [`Contributions::count_channel`].
+    pub fn count_channel(&self) -> Channel {
+        match self {
+            Self::YesNo(mechanism) => mechanism.channel(),
+            Self::Contributions(contributions) => contributions.count_channel(),
+        }
+    }
+
     /// What each aggregator adds.
     pub fn noise(&self) -> Option<&NoiseLaw> {
         match self {
@@ -289,7 +307,7 @@ impl FromStr for AnyMechanism {
         if parse::is_contributions(text) {
             text.parse().map(Self::Contributions)
         } else {
-            text.parse().map(Self::YesNo)
+            text.parse().map(|mechanism: Mechanism| Self::YesNo(Box::new(mechanism)))
         }
     }
 }
@@ -319,7 +337,7 @@ impl From<AnyMechanism> for String {
 
 impl From<Mechanism> for AnyMechanism {
     fn from(mechanism: Mechanism) -> Self {
-        Self::YesNo(mechanism)
+        Self::YesNo(Box::new(mechanism))
     }
 }
 

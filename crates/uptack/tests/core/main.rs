@@ -1,5 +1,6 @@
 //! The core as its users see it: one binary, one module for each subject.
 
+mod contribution_claims;
 mod coverage;
 mod exact_coverage;
 mod family;

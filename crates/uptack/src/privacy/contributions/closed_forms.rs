@@ -14,7 +14,7 @@
 
 use num_bigint::BigInt;
 use num_rational::BigRational;
-use num_traits::{One, ToPrimitive};
+use num_traits::ToPrimitive;
 
 use crate::certified::exponential::Exponential;
 use crate::certified::rounding::Enclosure;
