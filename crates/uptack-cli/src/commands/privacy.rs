@@ -188,7 +188,12 @@ fn honest_parties(view: View, owners: u64) -> String {
 
 fn guarantee_row(claim: &Guarantee) -> [String; 5] {
     let [epsilon, delta] = epsilon_and_delta(claim);
-    [claim.view().to_string(), epsilon, delta, format!("{} yes", grouped(claim.crowd())), certificate(claim)]
+    [claim.view().to_string(), epsilon, delta, worst_crowd(claim), certificate(claim)]
+}
+
+/// The worst crowd found, if a number of *yes* describes it.
+fn worst_crowd(claim: &Guarantee) -> String {
+    claim.crowd().map_or_else(|| "all alike".to_owned(), |yes| format!("{} yes", grouped(yes)))
 }
 
 fn epsilon_and_delta(claim: &Guarantee) -> [String; 2] {

@@ -163,7 +163,7 @@ impl Binomial {
     }
 
     /// Extends the tail above `from` down to the threshold `to`.
-    fn lower_threshold(&self, mut tail: BinomialTail, from: u64, to: u64) -> BinomialTail {
+    pub(crate) fn lower_threshold(&self, mut tail: BinomialTail, from: u64, to: u64) -> BinomialTail {
         for count in (to..from).rev() {
             tail.at *= self.ratio_down(count + 1);
             tail.excess += tail.mass;

@@ -271,7 +271,7 @@ pub enum AnyMechanism {
     /// A mechanism of a yes/no question.
     YesNo(Box<Mechanism>),
     /// A mechanism of contributions.
-    Contributions(Contributions),
+    Contributions(Box<Contributions>),
 }
 
 impl AnyMechanism {
@@ -305,7 +305,7 @@ impl FromStr for AnyMechanism {
 
     fn from_str(text: &str) -> Result<Self> {
         if parse::is_contributions(text) {
-            text.parse().map(Self::Contributions)
+            text.parse().map(|contributions: Contributions| Self::Contributions(Box::new(contributions)))
         } else {
             text.parse().map(|mechanism: Mechanism| Self::YesNo(Box::new(mechanism)))
         }
@@ -343,7 +343,7 @@ impl From<Mechanism> for AnyMechanism {
 
 impl From<Contributions> for AnyMechanism {
     fn from(contributions: Contributions) -> Self {
-        Self::Contributions(contributions)
+        Self::Contributions(Box::new(contributions))
     }
 }
 

@@ -203,7 +203,7 @@ impl<'a> Attempts<'a> {
     /// did not help.
     fn watches_crowd_of(&mut self, candidate: &CertifiedMechanism, share: f64) -> bool {
         let suspect = (share > 1.001 || self.misses > 1) && self.watches < WATCHES;
-        if !(suspect && self.limits.watch(candidate.release.crowd())) {
+        if !(suspect && candidate.release.crowd().is_some_and(|crowd| self.limits.watch(crowd))) {
             return false;
         }
         (self.misses, self.watches) = (0, self.watches + 1);

@@ -281,7 +281,7 @@ fn ascending_order(numbers: &[f64]) -> Vec<usize> {
     order
 }
 
-fn check_owners(owners: u64) -> Result<()> {
+pub(super) fn check_owners(owners: u64) -> Result<()> {
     if (1..=MOST_OWNERS).contains(&owners) {
         return Ok(());
     }

@@ -184,23 +184,28 @@ pub struct Guarantee {
     target: Target,
     value: Option<Enclosure>,
     floor: f64,
-    crowd: u64,
+    crowd: Option<u64>,
     certificate: Certificate,
 }
 
 impl Guarantee {
     pub(crate) fn new(view: View, owners: u64, target: Target, found: Option<CrowdValue>, floor: CrowdValue) -> Self {
+        let crowd = Some(found.map_or(floor.crowd, |found| found.crowd));
+        Self { crowd, ..Self::of_contributions(view, owners, target, found.map(|found| found.value), floor.value) }
+    }
+
+    /// The guarantee of counts of contributions, whose crowds are not described by a number of *yes*.
+    pub(crate) fn of_contributions(
+        view: View,
+        owners: u64,
+        target: Target,
+        value: Option<Enclosure>,
+        floor: Enclosure,
+    ) -> Self {
         // Without a value the floor is the claim: it is known, or only bounded from above.
-        let floor_gap = if floor.lower() > 0.0 { 0.0 } else { floor.value.gap() };
-        Self {
-            view,
-            owners,
-            target,
-            value: found.map(|found| found.value),
-            floor: floor.upper(),
-            crowd: found.map_or(floor.crowd, |found| found.crowd),
-            certificate: Certificate::new(target, found.map_or(floor_gap, |found| found.value.gap())),
-        }
+        let floor_gap = if floor.lower() > 0.0 { 0.0 } else { floor.gap() };
+        let certificate = Certificate::new(target, value.map_or(floor_gap, |value| value.gap()));
+        Self { view, owners, target, value, floor: floor.upper(), crowd: None, certificate }
     }
 
     /// The same guarantee for another view that is alike.
@@ -238,8 +243,9 @@ impl Guarantee {
         self.floor
     }
 
-    /// The worst crowd found: how many of the others are *yes*.
-    pub fn crowd(&self) -> u64 {
+    /// The worst crowd found: how many of the others are *yes*. `None` for contributions among three or more possibilities: there
+    /// the crowd that shows the lower end is one in which all others have the same possibility.
+    pub fn crowd(&self) -> Option<u64> {
         self.crowd
     }
 

@@ -103,7 +103,7 @@ fn published(who: &str, claim: &Guarantee, accountant: &Accountant) -> String {
              {} of whom would say yes. That is no guarantee.",
             percent(claim.floor()),
             claim.owners() - 1,
-            claim.crowd()
+            claim.crowd().unwrap_or(0)
         );
     }
     let accuracy = BayesAccuracy::from_release(accountant, claim);
@@ -247,8 +247,13 @@ impl BayesAccuracy {
         Self { even: up(even), rare: up(0.99 + 0.01 * rare) }
     }
 
+    /// For somebody who sees a view with at most this δ at every ε.
+    pub(super) fn from_profile(delta: impl Fn(f64) -> f64) -> Self {
+        Self { even: up(0.5 + 0.5 * delta(0.0)), rare: up(0.99 + 0.01 * delta(RARE_ODDS.ln())) }
+    }
+
     /// In integers, so that at most the last bit of a double is off: 57 % does not become 57.0001 %.
-    fn local(classes: &[ExactLikelihood]) -> Self {
+    pub(super) fn local(classes: &[ExactLikelihood]) -> Self {
         let whole = Probability::ONE.numerator();
         let even = excess(classes, Truth::Yes, 1);
         let rare_odds = RARE_ODDS as u128;

@@ -10,7 +10,7 @@
 //! let release = privacy::release(&channel, 3)?;
 //! // The worst crowd of three is one of each, not one of the extremes.
 //! let claim = release.delta(Epsilon::new(0.0)?);
-//! assert_eq!(claim.crowd(), 1);
+//! assert_eq!(claim.crowd(), Some(1));
 //! assert!((claim.value().ok_or("a guarantee")?.upper() - 0.104).abs() < 1e-12);
 //! // Two friends hide little: ε stays near the local one.
 //! let claim = release.epsilon(Delta::new(1e-8)?);

@@ -78,7 +78,7 @@ impl<'a> ReleaseProfile<'a> {
     /// An ε that bounds `times` releases together at `delta`: the upper end that [`Repeated`] has before it is capped by the
     /// linked ε, without the cost of the lower end. `None` if δ is below the floor.
     pub fn epsilon_upper(&self, times: u64, delta: Delta) -> Result<Option<f64>> {
-        let composition = self.composition(times, delta.value())?;
+        let composition = composition_of(self, times, delta.value())?;
         let noise = self.accountant.noise_epsilon();
         let pure = noise.map_or(f64::INFINITY, |once| one_aggregator::together_upper(once, times));
         Ok(composition.epsilon(delta.value())?.map(|bounds| bounds.upper().min(pure)))
@@ -94,14 +94,18 @@ impl<'a> ReleaseProfile<'a> {
         known.extend(unknown.iter().map(|epsilon| epsilon.to_bits()).zip(found));
     }
 
-    fn composition(&self, times: u64, smallest_delta: f64) -> Result<Composition> {
-        Ok(Composition::new(FixedInAdvance::repeated(self.loss(times, smallest_delta)?, times)?))
-    }
-
     fn loss(&self, repetitions: u64, smallest_delta: f64) -> Result<LossDistribution> {
-        let accuracy = Accuracy::for_repetitions(repetitions, smallest_delta).cells_per_deviation(CELLS_PER_DEVIATION);
-        LossDistribution::from_profile(self, accuracy)
+        loss_of(self, repetitions, smallest_delta)
     }
+}
+
+fn loss_of(profile: &impl Profile, repetitions: u64, smallest_delta: f64) -> Result<LossDistribution> {
+    let accuracy = Accuracy::for_repetitions(repetitions, smallest_delta).cells_per_deviation(CELLS_PER_DEVIATION);
+    LossDistribution::from_profile(profile, accuracy)
+}
+
+fn composition_of(profile: &impl Profile, times: u64, smallest_delta: f64) -> Result<Composition> {
+    Ok(Composition::new(FixedInAdvance::repeated(loss_of(profile, times, smallest_delta)?, times)?))
 }
 
 impl Profile for ReleaseProfile<'_> {
@@ -154,18 +158,18 @@ fn releases_together(
     }
     let upper = composed_upper(profile, target, times)?;
     Ok(upper.map(|upper| {
-        let lower = attained_value(&attained(profile.accountant, once.crowd(), times), target, upper);
+        let lower = attained_value(&attained(profile.accountant, once.crowd().unwrap_or(0), times), target, upper);
         Enclosure::new(lower.min(upper), upper)
     }))
 }
 
 /// The upper end of a composition; `None` if δ is below the floor.
-fn composed_upper(profile: &ReleaseProfile<'_>, target: Target, times: u64) -> Result<Option<f64>> {
+pub(in crate::privacy) fn composed_upper(profile: &impl Profile, target: Target, times: u64) -> Result<Option<f64>> {
     let smallest = match target {
         Target::Delta(delta) => delta.value(),
         Target::Epsilon(_) => SMALLEST_DELTA,
     };
-    let above = profile.composition(times, smallest)?;
+    let above = composition_of(profile, times, smallest)?;
     let composed = match target {
         Target::Delta(delta) => above.epsilon(delta.value())?,
         Target::Epsilon(epsilon) => Some(above.delta(epsilon.value())?),
@@ -213,7 +217,7 @@ fn histories(PerDirection { yes_over_no, no_over_yes }: &PerDirection<PairLaw>, 
 
 /// All releases together say no more than all cells do, and no more than all sums of bits and noise do: ε is never above what
 /// these guarantee with a δ of 0.
-fn cap(value: Enclosure, target: Target, pure: Option<f64>) -> Enclosure {
+pub(in crate::privacy) fn cap(value: Enclosure, target: Target, pure: Option<f64>) -> Enclosure {
     match (target, pure) {
         (Target::Delta(_), Some(pure)) if pure < value.upper() => Enclosure::new(value.lower().min(pure), pure),
         (Target::Epsilon(epsilon), Some(pure)) if epsilon.value() >= pure => Enclosure::new(0.0, 0.0),

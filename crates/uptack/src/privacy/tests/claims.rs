@@ -13,7 +13,7 @@ fn the_worst_crowd_is_not_always_an_extreme_one() {
     let accountant = release_of("randomized-response(t=0.6)", 3);
     let claim = accountant.delta(epsilon(0.0));
     assert!((claim.value().expect("δ always has a value").upper() - 0.104).abs() < 1e-12);
-    assert_eq!(claim.crowd(), 1);
+    assert_eq!(claim.crowd(), Some(1));
     assert!((accountant.delta_of_ends(epsilon(0.0)).middle() - 0.096).abs() < 1e-12);
 }
 
@@ -53,7 +53,7 @@ fn channels_that_give_a_truth_away_have_a_floor_and_no_epsilon() {
             let claim = accountant.epsilon(delta(floor * 0.99));
             assert_eq!(claim.value(), None, "{mechanism}: {claim:?}");
             assert!((claim.floor() - floor).abs() < 1e-12, "{mechanism}: {claim:?}");
-            assert_eq!(claim.crowd(), crowd, "{mechanism}");
+            assert_eq!(claim.crowd(), Some(crowd), "{mechanism}");
             let value = accountant.delta(epsilon(60.0)).value().expect("δ always has a value");
             assert!((value.upper() - floor).abs() < 1e-12 && value.lower() <= value.upper(), "{mechanism}: {value:?}");
             assert!(accountant.epsilon(delta((floor * 1.01).min(1.0))).value().is_some(), "{mechanism}");

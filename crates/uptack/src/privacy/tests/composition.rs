@@ -506,7 +506,7 @@ fn lower_ends_of_long_compositions_are_attained_and_sharp() {
         let accountant = release(&channel, owners).expect("owners");
         let views = |target| Views::of(&channel, owners, target, WorkLimit::default()).expect("owners");
         let all = pairs(&channel, owners);
-        let crowds = |views: &Views| [0, owners - 1, views.release.crowd()];
+        let crowds = |views: &Views| [0, owners - 1, views.release.crowd().unwrap()];
 
         let given = 1e-6;
         let target = Target::Delta(Delta::new(given).expect("a delta"));

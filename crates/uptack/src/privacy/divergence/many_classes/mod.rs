@@ -18,7 +18,7 @@ use scores::{
 
 use crate::certified::rounding::ROUNDOFF;
 use crate::certified::score_group::ScoreGroup;
-use crate::certified::score_sum::{ScoreSum, SumSupport, TiltedLaw};
+use crate::certified::score_sum::{LONGEST, ScoreSum, SumSupport, TiltedLaw};
 use crate::privacy::likelihood::{Crowd, DirectionBounds, Likelihood, PerTruth, WeightedClass};
 use crate::privacy::work::WorkBudget;
 
@@ -293,7 +293,7 @@ impl Evidence {
     /// The sum over all others on a lattice of this spacing, or of a wider one where that would have too many cells.
     fn on_lattice(&self, mut spacing: f64, log_cut: f64) -> (ScoreSum, f64) {
         let others = (self.groups[0].0 + self.groups[1].0) as f64;
-        let most = (MOST_CELLS as f64).max(100.0 * others.sqrt());
+        let most = (MOST_CELLS as f64).max(100.0 * others.sqrt()).min(LONGEST as f64 / 2.0);
         loop {
             let sum = self.rounded_sum(spacing);
             let window = sum.window(sum.tilt_for(self.turn / spacing), log_cut.max(DEEPEST_WINDOW));
