@@ -5,6 +5,7 @@
 //! is up to k among its windows. The coin of a contribution is the same for all of them: with some probability it is told, and
 //! otherwise it goes to one of the possibilities, each with the same probability, whatever the truth.
 
+mod bins;
 mod choice;
 mod law;
 mod options;
@@ -12,6 +13,7 @@ mod parse;
 mod sampler;
 mod toss;
 
+pub use bins::Bins;
 pub use choice::{Choice, Choices};
 pub use law::ContributionLaw;
 pub use options::{MOST_OPTIONS, OptionNames};

@@ -5,6 +5,7 @@ use super::observation::{Observation, Reader, Statistic, probability_of};
 use crate::channel::{Bin, Cell, Channel};
 use crate::error::{Error, Result};
 use crate::noise::NoiseLaw;
+use crate::numeric::lattice_sum::AddedNoise;
 use crate::tally::Tally;
 
 /// Estimates the number of yes-owners from tallies of one channel.
@@ -34,9 +35,14 @@ pub struct Estimator {
     counted: Option<usize>,
     /// τ, the share of draws that depend on the truth.
     dependence: f64,
-    /// The variance of what both aggregators add to the count; 0 without noise.
+    /// How many draws of noise the count has, if it has noise: one by each aggregator for each published number.
+    noise_draws: u32,
+    /// The variance of all that noise; 0 without noise.
     noise_variance: f64,
 }
+
+/// The draws of noise of one published number.
+const DRAWS_PER_SUM: u32 = 2;
 
 /// What kind of statistics are combined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,6 +108,11 @@ impl Estimator {
     /// # Ok::<(), uptack::Error>(())
     /// ```
     pub fn new(channel: &Channel) -> Result<Self> {
+        Self::of_sums(channel, 1)
+    }
+
+    /// An estimator from the sum of this many published numbers, each with its noise; without noise, the same as for one.
+    pub(super) fn of_sums(channel: &Channel, sums: u32) -> Result<Self> {
         let reader = Reader::new(channel);
         let source = if reader.classes_visible { CountKind::Classes } else { CountKind::Bins };
         if !source.statistics(&reader).iter().any(Statistic::is_informative) {
@@ -110,7 +121,7 @@ impl Estimator {
         }
         Ok(match channel.noise() {
             None => Self::of_tallies(channel, reader, source),
-            Some(noise) => Self::of_sum(channel, reader, source, noise),
+            Some(&law) => Self::of_sum(channel, reader, source, AddedNoise { law, draws: DRAWS_PER_SUM * sums }),
         })
     }
 
@@ -122,12 +133,13 @@ impl Estimator {
             system: LeastSquares::new(channel, statistics),
             counted: statistics.iter().position(Statistic::counts_yes),
             dependence: dependence(channel),
+            noise_draws: 0,
             noise_variance: 0.0,
             reader,
         }
     }
 
-    fn of_sum(channel: &Channel, reader: Reader, source: CountKind, noise: &NoiseLaw) -> Self {
+    fn of_sum(channel: &Channel, reader: Reader, source: CountKind, noise: AddedNoise) -> Self {
         let statistics = source.statistics(&reader);
         Self {
             bins: channel.published_bins(),
@@ -135,7 +147,8 @@ impl Estimator {
             system: LeastSquares::of_first(channel, statistics),
             counted: None,
             dependence: statistics[0].difference().abs(),
-            noise_variance: 2.0 * noise.variance(),
+            noise_draws: noise.draws,
+            noise_variance: f64::from(noise.draws) * noise.law.variance(),
             reader,
         }
     }
@@ -301,6 +314,16 @@ impl Estimator {
 
     pub(crate) fn noise(&self) -> Option<NoiseLaw> {
         self.reader.channel.noise().copied()
+    }
+
+    /// All noise of the count.
+    pub(super) fn added_noise(&self) -> Option<AddedNoise> {
+        self.noise().map(|law| AddedNoise { law, draws: self.noise_draws })
+    }
+
+    /// The observation of a sum of published numbers that have been checked one by one.
+    pub(crate) fn observe_checked(&self, owners: u64, sum: i128) -> Observation {
+        self.reader.read_checked(owners, sum)
     }
 
     pub(super) fn cells(&self) -> &[Cell] {

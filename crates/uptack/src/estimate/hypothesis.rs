@@ -9,7 +9,7 @@ use super::observation::probability_of;
 use crate::channel::Cell;
 use crate::noise::NoiseLaw;
 use crate::numeric::draws::Draws;
-use crate::numeric::lattice_sum::{ExactLaw, LatticeSum, Side, Tails};
+use crate::numeric::lattice_sum::{AddedNoise, ExactLaw, LatticeSum, Side, Tails};
 use crate::numeric::noisy::{self, LUMPING_ERROR, Lumped};
 use crate::truth::PerTruth;
 
@@ -23,7 +23,7 @@ pub(super) struct Zone {
     pub(super) weights: Vec<i64>,
     /// What one owner adds in all, with its probability by truth.
     pub(super) law: OwnerLaw,
-    pub(super) noise: Option<NoiseLaw>,
+    pub(super) noise: Option<AddedNoise>,
 }
 
 /// What a test says of a hypothesis.
@@ -64,6 +64,13 @@ const LARGEST_EXACT: f64 = 250.0;
 const MOST_VALUES: f64 = 65_536.0;
 /// Times range²/variance, more than the relative error of a saddle point.
 const SADDLE_POINT_ERROR: f64 = 0.75;
+/// Over the number of draws of noise, more than the relative error of a saddle point for a sum with noise that is too wide to be
+/// written out.
+const NOISE_SADDLE_POINT_ERROR: f64 = 0.5;
+/// Above this variance of a sum, saddle points are right to within a factor of [`CLOSE`].
+const LARGEST_UNSURE: f64 = 10.0;
+/// Tails within this factor of a limit are compared with it by their exact law.
+const CLOSE: f64 = 2.0;
 /// More than the absolute error of an exact tail.
 const EXACT_ERROR: f64 = 2e-13;
 /// Below this α tails are computed with a relative error of 1e-6 at most.
@@ -115,6 +122,20 @@ impl Zone {
         self.hypothesis(yes, miss).verdict(statistic)
     }
 
+    /// Whether the statistic, or one farther on this side, has a probability above `limit` if `yes` owners are yes-owners.
+    pub(super) fn tail_exceeds(&self, yes: u64, statistic: i128, side: Side, limit: f64) -> bool {
+        let sum = self.sum(yes);
+        if sum.variance() > LARGEST_UNSURE {
+            // Most tails are far from the limit, and a saddle point is enough to see on which side.
+            let about = sum.saddle_point(statistic).on(side);
+            if !(limit / CLOSE..=limit * CLOSE).contains(&about) {
+                return about > limit;
+            }
+        }
+        let (law, margin) = StatisticLaw::of(sum, limit < FAR);
+        margin.cover(law.tails(statistic).on(side)) > limit
+    }
+
     /// One hypothesis, for tests of several statistics.
     pub(super) fn hypothesis(&self, yes: u64, miss: f64) -> Hypothesis<'_> {
         let sum = self.sum(yes);
@@ -140,8 +161,17 @@ impl<'a> StatisticLaw<'a> {
     fn of(sum: LatticeSum<'a>, far: bool) -> (Self, Margin) {
         match sum.noise {
             None => Self::without_noise(sum, far),
-            Some(noise) => Self::with_noise(sum.without_noise(), noise, far),
+            Some(AddedNoise { law, draws: 2 }) => Self::with_noise(sum.without_noise(), law, far),
+            Some(noise) => Self::with_many_draws(sum, noise, far),
         }
+    }
+
+    /// With noise of another number of draws than the two of one count.
+    fn with_many_draws(sum: LatticeSum<'a>, noise: AddedNoise, far: bool) -> (Self, Margin) {
+        if sum.exact_size() <= MOST_VALUES {
+            return (Self::Exact(sum.exact(far)), Margin::of_exact_law(far));
+        }
+        (Self::SaddlePoint(sum), Margin::factor(1.0 + NOISE_SADDLE_POINT_ERROR / f64::from(noise.draws)))
     }
 
     fn without_noise(sum: LatticeSum<'a>, far: bool) -> (Self, Margin) {

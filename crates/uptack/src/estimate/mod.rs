@@ -1,7 +1,7 @@
 //! From tallies to the number of yes-owners, with an honest interval.
 //!
 //! [`Estimator`] combines all that the tallies show by generalized least squares and gives intervals; [`paper`] has
-//! the paper's own estimators; [`many`] is for the answers to many queries at once.
+//! the paper's own estimators; [`many`] is for the answers to many queries at once, and [`options`] for contributions.
 
 mod acceptance;
 mod combined;
@@ -11,6 +11,7 @@ mod interval;
 mod least_squares;
 pub mod many;
 mod observation;
+pub mod options;
 pub mod paper;
 mod zones;
 

@@ -152,6 +152,15 @@ impl Reader {
         Ok(Observation { owners, bins: vec![i128::from(sum)], classes: Vec::new() })
     }
 
+    /// The number of answers `1` of a channel with one answer, with noise or without; of owners who answer `1` or `0` alone.
+    pub(super) fn read_checked(&self, owners: u64, ones: i128) -> Observation {
+        if self.channel.noise().is_some() {
+            return Observation { owners, bins: vec![ones], classes: Vec::new() };
+        }
+        let ones = u64::try_from(ones).unwrap_or(0).min(owners);
+        self.read_cells(&[ones, owners - ones])
+    }
+
     /// Reads a tally; one that no owners of this channel can have written is refused.
     pub(super) fn read(&self, tally: &Tally) -> Result<Observation> {
         if let Some(noise) = self.channel.noise() {

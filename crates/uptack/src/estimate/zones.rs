@@ -31,7 +31,7 @@ impl Estimator {
 
     fn zone(&self, owners: u64, (first, last): (u64, u64), weights: Vec<i64>) -> Zone {
         let law = self.owner_law(&weights);
-        Zone { first, last, owners, weights, law, noise: self.noise() }
+        Zone { first, last, owners, weights, law, noise: self.added_noise() }
     }
 
     /// What an owner who writes each of the cells adds to the statistic of a zone.

@@ -123,6 +123,19 @@ impl DiscreteLaplace {
         [-2.0 * (-2.0 * size * half * half).ln_1p(), 2.0 * first, 2.0 * (second + first * first)]
     }
 
+    /// Of one draw: the product of (1−b)/(1−b·e^(±iω)) for the geometric draws up and down, b = a·e^(±tilt).
+    #[inline]
+    pub(super) fn tilted_characteristic(&self, tilt: f64, half_sine: f64, sine: f64) -> (f64, f64) {
+        let rate = 1.0 / self.scale.to_f64();
+        let geometric = |tilt: f64| {
+            let (decay, gap) = ((tilt - rate).exp(), -(tilt - rate).exp_m1());
+            let turned = 2.0 * decay * half_sine * half_sine;
+            (-0.5 * (2.0 * turned / (gap * gap)).ln_1p(), (decay * sine).atan2(gap + turned))
+        };
+        let (up, down) = (geometric(tilt), geometric(-tilt));
+        (up.0 + down.0, up.1 - down.1)
+    }
+
     /// From 1/t on, the law has no moment generating function.
     pub(super) fn steepest_tilt(&self) -> f64 {
         (1.0 - 1e-9) / self.scale.to_f64()

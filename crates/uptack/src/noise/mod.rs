@@ -136,6 +136,13 @@ impl NoiseLaw {
         for_law!(self, law => law.sum_cumulants(tilt))
     }
 
+    /// The characteristic function of one draw under an exponential tilt: the logarithm of its size, and its angle. It is given the sines
+    /// of half the angle at which it is asked for, and of the whole.
+    #[inline]
+    pub(crate) fn tilted_characteristic(&self, tilt: f64, half_sine: f64, sine: f64) -> (f64, f64) {
+        for_law!(self, law => law.tilted_characteristic(tilt, half_sine, sine))
+    }
+
     /// The largest tilt at which [`NoiseLaw::sum_cumulants`] may be asked for.
     pub(crate) fn steepest_tilt(&self) -> f64 {
         for_law!(self, law => law.steepest_tilt())

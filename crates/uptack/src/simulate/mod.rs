@@ -5,6 +5,10 @@
 //! call per owner. If the aggregators add noise, both of them do so in every trial. Each trial has a stream of coins of its
 //! own, so that results do not depend on the number of threads.
 
+mod contributions;
+
+pub use contributions::{ContributionSimulation, SimulatedContributions, SimulatedOption, simulate_contributions};
+
 use crate::channel::Channel;
 use crate::coins::SeededCoins;
 use crate::error::{Error, Result};
