@@ -7,6 +7,7 @@
 
 mod bins;
 mod choice;
+mod counts;
 mod law;
 mod options;
 mod parse;
@@ -15,6 +16,7 @@ mod toss;
 
 pub use bins::Bins;
 pub use choice::{Choice, Choices};
+pub use counts::ContributionCounts;
 pub use law::ContributionLaw;
 pub use options::{MOST_OPTIONS, OptionNames};
 pub use sampler::{Contributed, ContributionSampler};
