@@ -2,7 +2,11 @@
 
 use uptack::contribution::Contributions;
 
+use uptack::privacy::Delta;
+use uptack::privacy::contributions::OwnersAlone;
+
 use crate::error::Result;
+use crate::planned::{Crowd, ReleaseTarget};
 
 /// Everything that a release publishes together, and what it may give away.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -52,8 +56,18 @@ fn written(local: &str, scale: f64) -> Result<Contributions> {
     Ok(format!("{local} + laplace(scale={})", (scale * 1e9).ceil() / 1e9).parse()?)
 }
 
-pub(crate) fn linked(contributions: &Contributions) -> Option<f64> {
-    let law = contributions.law();
-    (law.other().numerator() > 0)
-        .then(|| f64::from(contributions.most()) * (law.told().to_f64() / law.other().to_f64()).ln())
+/// Temporary: everybody takes part, with the fewest wrong answers that the certificate allows.
+pub(crate) fn choice_by_owners(crowd: Crowd, options: u64, wanted: ReleaseTarget) -> Result<Contributions> {
+    let asked = |other: f64| -> Result<Contributions> { Ok(format!("choice(k={options},r={other:.15})").parse()?) };
+    let delta = Delta::new(wanted.delta)?;
+    let keeps = |other: f64| -> Result<bool> {
+        let claim = OwnersAlone::new(&asked(other)?, crowd.owners)?.epsilon(delta);
+        Ok(claim.value().is_some_and(|value| value.upper() <= wanted.epsilon))
+    };
+    let (mut low, mut high) = (1.0 / crowd.owners as f64, (100.0 / crowd.owners as f64).min(0.99 / options as f64));
+    while high / low > 1.0005 {
+        let middle = (low * high).sqrt();
+        if keeps(middle)? { high = middle } else { low = middle }
+    }
+    asked(high)
 }

@@ -104,8 +104,7 @@ impl Plans {
 
     /// One choice among `places` by the owners' coins alone, under the guarantee of the release.
     pub fn choice_by_owners(&self, crowd: Crowd, places: u64, wanted: ReleaseTarget) -> Result<Contributions> {
-        let _ = wanted;
-        Ok(format!("choice(k={places},r={:.12})", 11.62 / crowd.owners as f64).parse()?)
+        contributed::choice_by_owners(crowd, places, wanted)
     }
 
     /// The planner's answer. A thread that asks for what another one is planning waits for it.

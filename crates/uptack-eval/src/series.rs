@@ -2,6 +2,7 @@
 
 use uptack::Progress;
 use uptack::estimate::Estimator;
+use uptack::privacy::contributions::linked_epsilon;
 
 use crate::error::Result;
 use crate::measure::measure;
@@ -66,7 +67,7 @@ fn contributions(
     coins: (u64, u64),
 ) -> Result<DailySeries> {
     let planned = plans.contributions(crowd, WINDOWS, most, target)?;
-    let (mechanism, linked) = (Some(planned.to_string()), crate::contributed::linked(&planned));
+    let (mechanism, linked) = (Some(planned.to_string()), linked_epsilon(&planned));
     let method = Method::contributions(CONTRIBUTIONS, planned);
     let found = measure(&method, &[crowd.yes], crowd.owners, TRIALS, coins, &Progress::default())?.stations[0];
     Ok(DailySeries {

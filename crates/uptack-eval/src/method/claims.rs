@@ -5,6 +5,7 @@ use std::ops::Range;
 use serde_json::{Value, json};
 use uptack::Channel;
 use uptack::contribution::Contributions;
+use uptack::privacy::contributions::ContributionViews;
 use uptack::privacy::{self, Delta, Guarantee, Target, WorkLimit};
 
 use super::curator::ChangedCounts;
@@ -142,15 +143,17 @@ impl ViewAccount<'_> {
     }
 }
 
-/// The views of contributions, for all counts together. With noise, the release is bounded by what it gives away if one aggregator
-/// is honest, whatever the owners do.
+/// The views of contributions, for all counts together, as `uptack privacy` certifies them.
 pub(super) fn contribution_claims(contributions: &Contributions, owners: u64, target: Target) -> Result<ViewClaims> {
-    let linked = crate::contributed::linked(contributions);
-    let one_aggregator = contributions.noise().map(|_| (1.0, 1.0));
-    let _ = owners;
-    let release =
-        ReleaseClaim::Bounded { epsilon: one_aggregator.map(|one| one.1).or(linked), delta: delta_of(target) };
-    Ok(ViewClaims { answers: vec![linked], linked, one_aggregator, release, joint: vec![None] })
+    let views = ContributionViews::of(contributions, owners, target, WorkLimit::default())?;
+    Ok(ViewClaims {
+        // One report is all that an owner writes.
+        answers: vec![views.linked],
+        linked: views.linked,
+        one_aggregator: views.one_aggregator.map(|one| (one.lower(), one.upper())),
+        release: ReleaseClaim::Certified(views.release),
+        joint: vec![None],
+    })
 }
 
 /// The guarantees of a method.
