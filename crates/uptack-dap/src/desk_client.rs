@@ -229,11 +229,12 @@ impl DeskClient {
         };
         let response = request.send().await.map_err(|error| http_client::no_answer("desk", error))?;
         let (status, asked) = (response.status(), http_client::retry_after(response.headers()));
+        let path = response.url().path().to_owned();
         let body = http_client::body("desk", response).await?;
         if status.is_success() {
             return Ok(body);
         }
-        Err(problem(&self.desk, status, &body).with_retry_after(asked))
+        Err(problem(&self.desk, &path, status, &body).with_retry_after(asked))
     }
 
     fn address(&self, path: &str) -> Result<Url> {
@@ -256,10 +257,16 @@ pub fn answer_link(page: &Url, desk: &Url, card: &Card, query: &str) -> Url {
     link
 }
 
-/// The error that a desk's answer describes. A desk always gives a reason; whoever gives none is a proxy, or no desk.
-fn problem(desk: &Url, status: StatusCode, body: &[u8]) -> Error {
+/// The error that a desk's answer describes. A desk always gives a reason; whoever gives none is a proxy, or no desk. An
+/// aggregator gives a reason, too, but does not know the paths that every desk has.
+fn problem(desk: &Url, path: &str, status: StatusCode, body: &[u8]) -> Error {
     let document: Value = serde_json::from_slice(body).unwrap_or_default();
     let number = status.as_u16();
+    let is_of_every_desk = ["/key", "/queries", "/queries/own"].iter().any(|known| path.ends_with(known));
+    let is_unknown = matches!(status, StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED);
+    if is_of_every_desk && is_unknown {
+        return not_a_desk(desk, &format!("with {number}")).with_status(number);
+    }
     let text = match document["detail"].as_str().or(document["title"].as_str()) {
         Some(detail) => format!("the desk answers {number}: {detail}"),
         None if status.is_server_error() => format!("the server at {desk} answers {number} without a reason"),
@@ -291,7 +298,10 @@ mod tests {
     #[test]
     fn a_server_that_is_no_desk_is_called_so_and_a_desk_is_quoted() {
         let desk: Url = "http://127.0.0.1:8000/".parse().unwrap();
-        let told = |status: u16, body: &str| problem(&desk, StatusCode::from_u16(status).unwrap(), body.as_bytes());
+        let told_at = |path: &str, status: u16, body: &str| {
+            problem(&desk, path, StatusCode::from_u16(status).unwrap(), body.as_bytes())
+        };
+        let told = |status: u16, body: &str| told_at("/queries/Q", status, body);
         for body in ["", "<html>404</html>", "{}", "[]"] {
             let error = told(404, body);
             let text = error.to_string();
@@ -300,6 +310,11 @@ mod tests {
         }
         let known = told(404, r#"{"title":"Not Found","detail":"There is no such query."}"#).to_string();
         assert_eq!(known, "the desk answers 404: There is no such query.");
+        // An aggregator answers in the same form, but every desk has these paths.
+        for path in ["/key", "/queries", "/queries/own", "/below/queries"] {
+            let text = told_at(path, 404, r#"{"title":"Not Found","detail":"There is nothing here."}"#).to_string();
+            assert!(text.contains("does not answer like an Uptack desk"), "{path}: {text}");
+        }
         assert!(told(503, "").is_unreachable());
         let client = DeskClient::new(&desk, None, None).unwrap();
         let other = client.parse::<QueryStatus>(b"<html>").unwrap_err().to_string();

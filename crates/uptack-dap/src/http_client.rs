@@ -106,13 +106,15 @@ pub async fn check(whose: &str, response: Response) -> Result<Response> {
     }
     let retry_after = retry_after(response.headers());
     let origin = response.url().origin().ascii_serialization();
+    // Every desk has this path. An aggregator that does not know it says so in the same form as a desk.
+    let is_listing = whose == "desk" && response.url().path().ends_with("/queries");
     let document = body(whose, response).await.unwrap_or_default();
     let document: Value = serde_json::from_slice(&document).unwrap_or_default();
     let is_unknown = matches!(status, StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED);
-    if is_unknown && document["title"].is_null() && document["detail"].is_null() {
+    if is_unknown && (is_listing || document["title"].is_null() && document["detail"].is_null()) {
         let number = status.as_u16();
         return Err(Error::refused(format!(
-            "{origin} does not answer like an Uptack {whose}: it answers with {number} and no reason; check the address"
+            "{origin} does not answer like an Uptack {whose}: it answers with {number}; check the address"
         ))
         .with_status(number)
         .with_retry_after(retry_after));

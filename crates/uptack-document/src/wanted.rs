@@ -4,7 +4,9 @@
 use std::str::FromStr;
 
 use uptack::Progress;
-use uptack::plan::{self, Form, Noise, Objective, Over, Prior, Request, Solved, Trust, USUAL_LINKED_EPSILON, Unknown};
+use uptack::plan::{
+    self, Asked, Form, Noise, Objective, Over, Prior, Request, Solved, Trust, USUAL_LINKED_EPSILON, Unknown,
+};
 use uptack::privacy::{Delta, Epsilon};
 use uptack::quantity::number;
 use uptack::{Error, Fraction};
@@ -14,6 +16,8 @@ use uptack::{Error, Fraction};
 pub struct Wanted {
     /// The purpose of the plan, which decides the defaults.
     pub purpose: Purpose,
+    /// What is asked: by default a yes/no question.
+    pub asked: Asked,
     /// How many owners will answer.
     pub owners: Option<u64>,
     /// Roughly how many of them would say yes: at least and at most.
@@ -192,6 +196,7 @@ impl Wanted {
     pub fn new(purpose: Purpose, yes: (u64, u64)) -> Self {
         Self {
             purpose,
+            asked: Asked::YesNo,
             owners: None,
             yes,
             over: Over::Worst,
@@ -245,6 +250,7 @@ impl Wanted {
         }
         let (owners, (noise, trust)) = (self.planned_owners()?, self.noise_and_trust());
         Ok(Request {
+            asked: self.asked,
             release: self.release()?,
             answer_epsilon: self.answer_epsilon,
             linked_epsilon: self.linked_epsilon(),

@@ -513,7 +513,11 @@ fn check_aggregators(accepted: &[Origin], parameters: &TaskParameters) -> Result
 /// Refuses aggregators that visibly do not have two separate operators.
 fn check_separate(card: &Card, parameters: &TaskParameters) -> Result<(), Refusal> {
     if card.operators != Some(Operators::Two) {
-        return Err(Refusal("`operators` is not `two`; the policy's card.separate-operators requires two".to_owned()));
+        return Err(Refusal(
+            "one operator runs both aggregators and could see every answer, but the policy's card.separate-operators \
+             requires two; for a trial, set it to false"
+                .to_owned(),
+        ));
     }
     if http_client::is_same_host(&parameters.leader, &parameters.helper) {
         return Err(Refusal(format!(

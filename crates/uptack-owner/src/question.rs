@@ -75,6 +75,7 @@ impl Question {
         most_yes: u64,
         declared: &Declared,
     ) -> Result<Self, Unaskable> {
+        check_attribute(attribute).map_err(|cause| unaskable(None, cause, None))?;
         if let Some(restriction) = restriction {
             checked(None, restriction, declared)?;
         }
@@ -113,6 +114,16 @@ impl Question {
     }
 }
 
+/// Refuses what is not the name of an attribute. A part of an expression would change the meaning of the comparisons: with
+/// `true || lane`, everybody would say yes.
+pub fn check_attribute(name: &str) -> Result<(), Error> {
+    let compared = Predicate::parse(&has_value(name, "\"\"", None));
+    if compared.is_ok_and(|predicate| predicate.attributes() == [name]) {
+        return Ok(());
+    }
+    Err(Error::Input(format!("`{name}` is not the name of an attribute, such as station")))
+}
+
 /// The predicate that an attribute has a value, for owners of whom `restriction` is true.
 fn has_value(attribute: &str, literal: &str, restriction: Option<&str>) -> String {
     let equal = format!("{attribute} == {literal}");
@@ -124,17 +135,17 @@ fn has_value(attribute: &str, literal: &str, restriction: Option<&str>) -> Strin
 
 /// A value of a ballot as it is written in a predicate: as text, unless the attribute is declared to be something else.
 fn literal(attribute: &str, value: &str, kind: Option<Type>) -> Result<String, Error> {
+    let is_text = kind == Some(Type::Text);
+    if looks_like_a_range(value) && !is_text {
+        return Err(Error::Input(format!(
+            "this looks like a range, but a ballot counts the owners whose `{attribute}` is exactly that; ask for a \
+             range with a question of its own, as in `{attribute} >= 0 && {attribute} < 50`"
+        )));
+    }
     let is_meant = match kind {
         Some(Type::Int) => value.parse::<i64>().is_ok(),
         Some(Type::Double) => value.parse::<f64>().is_ok_and(f64::is_finite),
         Some(Type::Bool) => matches!(value, "true" | "false"),
-        Some(Type::Text) => return Ok(quoted(value)),
-        _ if looks_like_a_range(value) => {
-            return Err(Error::Input(format!(
-                "this looks like a range, but a ballot counts the owners whose `{attribute}` is the text itself; ask \
-                 for a range with a question of its own, as in `{attribute} >= 0 && {attribute} < 50`"
-            )));
-        }
         _ => return Ok(quoted(value)),
     };
     match (is_meant, kind) {
@@ -196,11 +207,26 @@ mod tests {
     #[test]
     fn a_range_is_not_a_value_of_a_ballot_unless_it_is_declared_to_be_text() {
         for range in ["0..50", "50..=100", "0.5..1", "100.."] {
-            let told = predicates(&[range], &[]).unwrap_err().to_string();
-            assert!(told.contains("looks like a range") && told.contains("`lane >= 0 && lane < 50`"), "{told}");
+            for declared in [&[][..], &["lane:int"], &["lane:double"]] {
+                let told = predicates(&[range], declared).unwrap_err().to_string();
+                assert!(told.contains("looks like a range") && told.contains("`lane >= 0 && lane < 50`"), "{told}");
+            }
             assert_eq!(predicates(&[range], &["lane:text"]).unwrap(), [format!("lane == \"{range}\"")]);
         }
         assert!(predicates(&["18-25", "A..B", "v1.2"], &[]).is_ok());
+    }
+
+    #[test]
+    fn a_ballot_is_about_an_attribute_and_not_about_an_expression() {
+        let each =
+            |attribute: &str| Question::each(attribute, vec!["a".to_owned()], None, 1, &Declared::default()).map(drop);
+        for attribute in ["lane", "_lane2"] {
+            assert!(each(attribute).is_ok(), "{attribute}");
+        }
+        for wrong in ["true || lane", "lane x", "!lane", " lane", "", "7", "lane //"] {
+            let told = each(wrong).unwrap_err().to_string();
+            assert_eq!(told, format!("`{wrong}` is not the name of an attribute, such as station"));
+        }
     }
 
     /// A predicate for all questions of a ballot is an expression of its own: in brackets, `a) || (b` would be one, too.

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::probability::Probability;
+use crate::quantity::refusal;
 
 /// A parameter of a mechanism: an exact rational between 0 and 1.
 ///
@@ -135,8 +136,7 @@ impl FromStr for Fraction {
             None => (trimmed, false),
         };
         let value = rational(number).ok_or_else(|| {
-            Error::syntax(format!("`{trimmed}` is not a number"))
-                .with_hint("a probability may be written 0.05, 1/20 or 5%")
+            Error::syntax(refusal(trimmed, "a number")).with_hint("a probability may be written 0.05, 1/20 or 5%")
         })?;
         Self::checked(if percent { value / BigInt::from(100) } else { value })
     }

@@ -53,7 +53,7 @@ pub fn count(text: &str) -> Result<u64, String> {
 }
 
 /// Why a text is refused; if it has a comma, how to write it without one.
-fn refusal(text: &str, expected: &str) -> String {
+pub(crate) fn refusal(text: &str, expected: &str) -> String {
     let advice = ": write decimals with a point and thousands without a comma, as in 0.5 or 50000";
     format!("`{text}` is not {expected}{}", if text.contains(',') { advice } else { "" })
 }

@@ -44,6 +44,8 @@ fn queries_show_state_fill_and_estimate() {
     // The same numbers as the result's own.
     assert_eq!((&released["estimate"], &released["interval"]), (&result["estimate"], &result["interval"]));
     let table = String::from_utf8(desk.run(&["queries"], &[]).stdout).unwrap();
+    assert!(table.contains("estimate (95 % interval)"), "{table}");
+    assert!(table.contains("nothing is released") && !table.contains("unknown"), "{table}");
     assert!(table.contains("60 of at least 40") && table.contains("min") && table.contains("released"), "{table}");
 }
 
@@ -142,6 +144,25 @@ fn why_a_server_cannot_be_reached_is_said() {
     let (code, text) = queries(&plain.process.1.replace("http://", "https://"), &[]);
     assert!(code == Some(2) && text.contains("may have to begin with http://"), "{text}");
     assert!(Path::new(&root).exists());
+    // Another part of Uptack than a desk.
+    let leader = Folder::new("asking-leader");
+    let data = leader.0.join("leader").to_str().unwrap().to_owned();
+    let aggregator = Process::start(&["aggregator", "--role", "leader", "--data", &data]);
+    let (code, text) = queries(&aggregator.1, &[]);
+    assert!(code == Some(1) && text.contains("does not answer like an Uptack desk"), "{text}");
+    let (owners, policy) =
+        (leader.file("owners.csv", fleet_csv(2, 1)), leader.file("policy.toml", people_policy(&plain)));
+    let (_, text) = said(&run(&[
+        "fleet",
+        &owners,
+        "--desk",
+        &aggregator.1,
+        "--policy",
+        &policy,
+        "--data",
+        &format!("{data}-fleet"),
+    ]));
+    assert!(text.contains("does not answer like an Uptack desk"), "{text}");
 }
 
 /// A day of five-minute windows has a share of ε for each that leaves an error of thousands.
@@ -242,6 +263,27 @@ fn a_person_answers_once_by_option_and_not_at_all_without_one() {
     assert!(told.contains("--query"), "{told}");
     let named = answer_once(&desk, "other", &["--truth", "yes", "--query", query]).unwrap();
     assert_eq!((named.as_array().unwrap().len(), &named[0]["status"]), (1, &"answered".into()));
+}
+
+/// A desk as `serve` starts it can be tried with people, and whoever asks or answers is told how.
+#[test]
+fn who_asks_people_is_told_how_they_answer_and_what_keeps_them_from_it() {
+    let desk = Desk::new("people-told", &[]);
+    let asked = desk.run(&["ask", "--question", "Do you sleep well?"], &QUESTION);
+    let text = String::from_utf8(asked.stdout).unwrap();
+    let query = text.split(' ').next().unwrap();
+    let command = format!("uptack answer --desk {} --policy policy.toml --data FOLDER --query {query}", desk.process.1);
+    for words in [&*command, "--page prints the link", "separate-operators = false"] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    let strict = people_policy(&desk).replace("separate-operators = false", "separate-operators = true");
+    let file = desk.folder.file("strict.toml", strict);
+    let data = desk.folder.0.join("strict");
+    let common = ["answer", "--desk", &desk.process.1, "--policy", &file, "--data", data.to_str().unwrap()];
+    let output = run(&[&common[..], &["--truth", "yes", "--json"]].concat());
+    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let reason = told[0]["reason"].as_str().unwrap();
+    assert!(reason.contains("could see every answer") && reason.contains("for a trial, set it to false"), "{told}");
 }
 
 #[test]

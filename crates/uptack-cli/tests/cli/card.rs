@@ -6,6 +6,8 @@ mod card_check;
 
 use std::fs;
 use std::path::{Path, PathBuf};
+#[cfg(target_os = "linux")]
+use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Map, Value, json};
@@ -217,6 +219,9 @@ fn a_planned_card_holds_in_either_form() {
         // A line for the header, one for each check, and what the claims rest on.
         assert_eq!(text.lines().take_while(|line| !line.is_empty()).count(), checked.len() + 1, "{text}");
         assert!(text.contains(" owners are honest. "), "{text}");
+        // The outputs of an answer are listed, and not run together like the digits of a number.
+        let outputs = checked.iter().find(|check| check["what"] == "channel.answers").unwrap();
+        assert!(outputs["stated"].as_str().unwrap().starts_with("1 or 0"), "{outputs}");
     }
 }
 
@@ -277,4 +282,32 @@ fn files_of_strangers_are_refused_in_words() {
     assert_eq!(run(&["verify", "no-such-file.json"]).status.code(), Some(1));
     let key = run(&["verify", &planned_card(&folder, "card.toml"), "--desk-key", "ed25519:AAAA"]);
     assert_eq!(key.status.code(), Some(1));
+}
+
+/// Cards and records are written by one function: on a disk that is full, or that fails to keep what it was given, the file stays as
+/// it was, and no part of another is left beside it.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_file_that_a_faulty_disk_does_not_take_leaves_the_one_that_was_there() {
+    let folder = Folder::new("card-faults");
+    let (card, library) = (folder.0.join("card.json"), folder.0.join("failing_sync.so"));
+    let mut compiler = Command::new("cc");
+    let source = root().join("checks/faults/failing_sync.c");
+    assert!(compiler.args(["-shared", "-fPIC", "-o"]).arg(&library).arg(source).status().unwrap().success());
+    fs::write(&card, "as it was").unwrap();
+    let plan = ["plan", "--owners", "200", "--yes", "10", "--epsilon", "1", "--delta", "1e-4", "--out"];
+    let full = "trap '' XFSZ; ulimit -f 1; exec \"$0\" \"$@\"";
+    for (limit, preloaded) in [(full, None), ("exec \"$0\" \"$@\"", Some(&library))] {
+        let mut command = Command::new("sh");
+        command.args(["-c", limit, env!("CARGO_BIN_EXE_uptack")]).args(plan).arg(&card);
+        if let Some(library) = preloaded {
+            command.env("LD_PRELOAD", library).env("UPTACK_TEST_SYNC_FAILS_FROM", "1");
+        }
+        let output = command.output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains("card.json"), "{said}");
+        assert_eq!(fs::read_to_string(&card).unwrap(), "as it was");
+        assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 2);
+    }
 }

@@ -114,6 +114,7 @@ fn a_fleet_whose_attributes_do_not_fit_refuses_and_spends_nothing() {
             "60 of 60 owners have no `station`, but there is `Station`",
         ),
         (fleet_csv(60, 10).replace(',', ";"), "is the separator a semicolon?"),
+        (fleet_csv(60, 10).replacen("owner", "vehicle", 1), "no column is called `owner`, so the owners are named by"),
     ] {
         let fleet = Fleet::new(&desk, csv, "1s");
         let output = fleet.output();

@@ -388,9 +388,14 @@ fn compare_estimate(what: &str, stated: &Estimated, found: &Estimated) -> Vec<Ch
         compare("sd", |one| one.sd.clone()),
         compare("interval[0]", |one| one.interval[0].clone()),
         compare("interval[1]", |one| one.interval[1].clone()),
-        compare("interval_kind", |one| format!("{:?}", one.interval_kind)),
+        compare("interval_kind", |one| kind_word(one.interval_kind)),
     ];
     name.into_iter().chain(numbers).collect()
+}
+
+/// The word for a kind of interval, as records have it.
+fn kind_word(kind: IntervalKind) -> String {
+    serde_json::to_value(kind).ok().and_then(|word| word.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
 fn unstated(found: &Estimated) -> Check {

@@ -3,8 +3,9 @@
 
 use std::{
     io::Write,
-    path::Path,
+    path::{Path, PathBuf},
     process::{Command, Stdio},
+    sync::LazyLock,
 };
 use uptack_dap::signed::{SignedCard, Signer};
 use uptack_owner::{
@@ -82,12 +83,28 @@ fn live(folder: &Path) {
     }
 }
 
-/// Runs a child that cannot make any file longer than so many blocks of 512 bytes. The system writes what fits and refuses the
-/// rest, as a disk that is full does.
-fn lines_of_child(folder: &Path, blocks: usize) -> Vec<String> {
-    let limited = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" \"$@\"");
-    let output = Command::new("sh")
-        .args(["-c", &limited])
+/// What is wrong with the disk of a child.
+#[derive(Debug, Clone, Copy)]
+enum Fault {
+    /// No file can be longer than so many blocks of 512 bytes. The system writes what fits and refuses the rest, as a disk that is
+    /// full does.
+    Full { blocks: usize },
+    /// From this call on, data is written and synchronizing it fails.
+    Sync { from: usize },
+}
+
+/// Runs a child on a faulty disk.
+fn lines_of_child(folder: &Path, fault: Fault) -> Vec<String> {
+    let mut command = Command::new("sh");
+    let limit = match fault {
+        Fault::Full { blocks } => format!("trap '' XFSZ; ulimit -f {blocks}; "),
+        Fault::Sync { from } => {
+            command.env("LD_PRELOAD", failing_sync()).env("UPTACK_TEST_SYNC_FAILS_FROM", from.to_string());
+            String::new()
+        }
+    };
+    let output = command
+        .args(["-c", &format!("{limit}exec \"$0\" \"$@\"")])
         .arg(std::env::current_exe().unwrap())
         .args(["--exact", CHILD, "--nocapture"])
         .env(FOLDER, folder)
@@ -98,46 +115,67 @@ fn lines_of_child(folder: &Path, blocks: usize) -> Vec<String> {
     String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
 }
 
+/// The library that makes synchronizing fail, compiled by the compiler that SQLite needs, too.
+fn failing_sync() -> &'static Path {
+    static LIBRARY: LazyLock<PathBuf> = LazyLock::new(|| {
+        let library = Path::new(env!("CARGO_TARGET_TMPDIR")).join("failing_sync.so");
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../checks/faults/failing_sync.c");
+        let compiled = Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&library).arg(source).status().unwrap();
+        assert!(compiled.success());
+        library
+    });
+    &LIBRARY
+}
+
+/// Lives on a faulty disk and checks what is left. Returns whether the disk failed.
+fn survives(fault: Fault) -> bool {
+    let folder = tempfile::tempdir().unwrap();
+    drop(Ledger::open(folder.path()).unwrap());
+    let lines = lines_of_child(folder.path(), fault);
+    let said = |word: &str| -> Vec<&str> { lines.iter().filter_map(|line| line.strip_prefix(word)).collect() };
+    let (charged, stored, settled) = (said("charged "), said("stored "), said("settled "));
+    let failed = said("failed ").first().copied();
+    match failed {
+        Some(error) => assert!(error.contains("ledger: ") && error.contains("make room"), "{fault:?}: {error}"),
+        None => assert!(lines.iter().any(|line| line == "finished"), "{fault:?}: {lines:?}"),
+    }
+    assert!(is_sound(folder.path()), "{fault:?}");
+    let ledger = Ledger::open(folder.path()).unwrap();
+    let entries = ledger.entries().unwrap();
+    assert_eq!(counted(&ledger.spent().unwrap()), entries.len(), "{fault:?}: an answer and its price go together");
+    let state = |query: &str| ledger.state("self", query).unwrap();
+    assert!(charged.iter().all(|query| state(query).is_some()), "{fault:?}: {lines:?}");
+    assert!(entries.len() <= charged.len() + 1, "{fault:?}: at most the one that failed was charged as well");
+    assert!(settled.iter().all(|query| state(query) == Some(State::Sent)), "{fault:?}");
+    for query in stored.iter().filter(|query| state(query) == Some(State::Due)) {
+        assert!(
+            ledger.report(&due(query)).unwrap().is_some(),
+            "{fault:?}: a stored report is sent again, never made anew"
+        );
+    }
+    // Once the disk works again, the ledger goes on.
+    let signer = Signer::generate();
+    accept(&ledger, &checker(linked_only(&signer)), &signed(&signer, 9)).unwrap();
+    assert_eq!(counted(&ledger.spent().unwrap()), entries.len() + 1);
+    failed.is_some()
+}
+
 #[cfg(unix)]
 #[test]
 fn a_disk_that_fills_up_anywhere_loses_nothing_acknowledged_and_returns_no_budget() {
     if let Ok(folder) = std::env::var(FOLDER) {
         return live(Path::new(&folder));
     }
-    let mut failed = 0;
-    for blocks in [0, 3, 65, 70, 83, 101, 120, 140, 163, 185, 210, 100_000] {
-        let folder = tempfile::tempdir().unwrap();
-        drop(Ledger::open(folder.path()).unwrap());
-        let lines = lines_of_child(folder.path(), blocks);
-        let said = |word: &str| -> Vec<&str> { lines.iter().filter_map(|line| line.strip_prefix(word)).collect() };
-        let (charged, stored, settled) = (said("charged "), said("stored "), said("settled "));
-        match said("failed ").first() {
-            Some(error) => {
-                failed += 1;
-                assert!(error.contains("ledger: ") && error.contains("make room"), "{blocks}: {error}");
-            }
-            None => assert!(lines.iter().any(|line| line == "finished"), "{blocks}: {lines:?}"),
-        }
-        assert!(is_sound(folder.path()), "{blocks}");
-        let ledger = Ledger::open(folder.path()).unwrap();
-        let entries = ledger.entries().unwrap();
-        assert_eq!(counted(&ledger.spent().unwrap()), entries.len(), "{blocks}: an answer and its price go together");
-        let state = |query: &str| ledger.state("self", query).unwrap();
-        assert!(charged.iter().all(|query| state(query).is_some()), "{blocks}: {lines:?}");
-        assert!(entries.len() <= charged.len() + 1, "{blocks}: at most the one that failed was charged as well");
-        assert!(settled.iter().all(|query| state(query) == Some(State::Sent)), "{blocks}");
-        for query in stored.iter().filter(|query| state(query) == Some(State::Due)) {
-            assert!(
-                ledger.report(&due(query)).unwrap().is_some(),
-                "{blocks}: a stored report is sent again, never made anew"
-            );
-        }
-        // With room again, the ledger goes on.
-        let signer = Signer::generate();
-        accept(&ledger, &checker(linked_only(&signer)), &signed(&signer, 9)).unwrap();
-        assert_eq!(counted(&ledger.spent().unwrap()), entries.len() + 1);
-    }
+    let limits = [0, 3, 65, 70, 83, 101, 120, 140, 163, 185, 210, 100_000];
+    let failed = limits.into_iter().filter(|&blocks| survives(Fault::Full { blocks })).count();
     assert!((5..12).contains(&failed), "the limits are where the ledger writes: {failed}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_disk_that_fails_to_synchronize_anywhere_loses_nothing_acknowledged_and_returns_no_budget() {
+    let failed = (1..=14).chain([1000]).filter(|&from| survives(Fault::Sync { from })).count();
+    assert!((5..15).contains(&failed), "the ledger synchronizes before it acknowledges: {failed}");
 }
 
 /// Copies a ledger whose log ends after so many bytes, as after a loss of power, possibly in garbage.

@@ -9,6 +9,7 @@ use axum::{
     response::{IntoResponse, Response},
     routing::{MethodFilter, MethodRouter, get, on},
 };
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::{convert::Infallible, str::FromStr, sync::Arc};
 use uptack_dap::{
@@ -51,6 +52,7 @@ pub(crate) fn routes(shared: Arc<AggregatorState>) -> Router {
     };
     routes = routes.route(Endpoint::FETCH_KEYS.path, open_to(&pages, on(filter(Endpoint::FETCH_KEYS), hpke_config)));
     if shared.config.admin_token.is_some() || !shared.config.desk_tokens.is_empty() {
+        routes = routes.route("/uptack/tasks", get(list_tasks));
         routes = routes.route("/uptack/tasks/{task}", get(count_reports).put(add_task).delete(remove_task));
     }
     routes
@@ -207,6 +209,26 @@ async fn add_task(Path(task): Path<String>, manager: TaskManager, body: Body) ->
     manager.check(definition.signer().as_ref())?;
     crate::aggregator::add_task(shared, definition).await?;
     Ok(StatusCode::CREATED.into_response())
+}
+
+/// The tasks that are served, of those that the caller manages.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct TaskList {
+    pub(crate) tasks: Vec<ListedTask>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct ListedTask {
+    pub(crate) task: String,
+    /// The desk whose card it is; none if it was defined without one.
+    pub(crate) signer: Option<PublicKey>,
+}
+
+async fn list_tasks(manager: TaskManager) -> Reply {
+    let listed = |task: &Arc<ServedTask>| ListedTask { task: task.id().to_string(), signer: task.signer };
+    let served = manager.shared.tasks();
+    let own = served.iter().filter(|task| manager.check(task.signer.as_ref()).is_ok());
+    Ok(json_document(&json!(TaskList { tasks: own.map(listed).collect() })))
 }
 
 /// How many reports of a task arrived, but not who sent them or when.

@@ -40,6 +40,7 @@ use crate::{
     base::listener::{self, Certificates, ConnectionLimits, Signals},
     error::{Error, Result},
 };
+pub(crate) use http::TaskList;
 pub use pair::Pair;
 pub(crate) use store::copy_into;
 pub use store::{STATE_FILE, back_up};
@@ -236,6 +237,12 @@ impl Aggregator {
     /// Stops serving a task and deletes all that is kept of it; says whether it was served.
     pub async fn remove_task(&self, id: &TaskId) -> Result<bool> {
         self.shared.remove_task(id).await
+    }
+
+    /// The tasks of one desk's cards that are served.
+    pub fn tasks_of(&self, desk: &PublicKey) -> Vec<TaskId> {
+        let own = |task: &Arc<ServedTask>| task.signer.as_ref() == Some(desk);
+        self.shared.tasks().iter().filter(|task| own(task)).map(|task| *task.id()).collect()
     }
 
     /// How many reports of a task are held; none if the task is not served.

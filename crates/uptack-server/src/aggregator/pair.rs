@@ -68,6 +68,14 @@ impl Pair {
         Ok(())
     }
 
+    /// One of the two.
+    pub(crate) fn aggregator(&self, role: AggregatorRole) -> &Aggregator {
+        match role {
+            AggregatorRole::Leader => &self.leader,
+            AggregatorRole::Helper => &self.helper,
+        }
+    }
+
     /// Stops both in order.
     pub async fn shutdown(self) {
         self.leader.shutdown().await;

@@ -3,6 +3,8 @@
 pub(crate) mod backup;
 pub(crate) mod bodies;
 pub(crate) mod brake;
+#[cfg(test)]
+pub(crate) mod faults;
 pub(crate) mod http;
 pub mod listener;
 pub mod logging;

@@ -43,6 +43,8 @@ pub struct Config {
     pub max_queries: usize,
     /// Requests of one analyst that open queries, within ten minutes. Owners check every card that is opened.
     pub requests_per_analyst: usize,
+    /// How often the aggregators' tasks are compared with the desk's, to notice a state that is an older copy.
+    pub compare_every: Duration,
 }
 
 /// Who adds up the answers.
@@ -108,6 +110,7 @@ impl Config {
             operations: None,
             max_queries: listing::MOST_QUERIES,
             requests_per_analyst: 20,
+            compare_every: Duration::from_secs(60),
         }
     }
 

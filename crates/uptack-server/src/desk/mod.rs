@@ -22,6 +22,7 @@ mod opening;
 mod pages;
 mod provision;
 mod queries;
+mod rollback;
 mod shared;
 mod store;
 mod stream;
@@ -205,6 +206,7 @@ async fn spawn_workers(
         tokio::spawn(listener::serve(sockets.operations, None, operations, limits, stopping())),
         tokio::spawn(collection::keep_time(Arc::clone(shared))),
         tokio::spawn(collection::keep_collecting(Arc::clone(shared))),
+        tokio::spawn(rollback::keep_watch(Arc::clone(shared))),
         tokio::spawn(stream::keep_alive(Arc::clone(shared))),
     ]
 }

@@ -137,6 +137,8 @@ pub(crate) enum DeskCounter {
     Collections,
     /// Calls to the aggregators that failed and are repeated.
     AggregatorFailures,
+    /// Comparisons that showed a state to be an older copy, by whose state it is.
+    Rollbacks,
 }
 
 impl CounterName for DeskCounter {
@@ -152,6 +154,11 @@ impl CounterName for DeskCounter {
                 "uptack_desk_aggregator_failures_total",
                 "call",
                 "Calls to the aggregators that failed and are repeated.",
+            ),
+            Self::Rollbacks => Description::new(
+                "uptack_desk_rollbacks_total",
+                "whose",
+                "Comparisons that showed a state to be an older copy.",
             ),
         }
     }

@@ -106,7 +106,7 @@ impl Card {
     }
 
     fn which_crowd(&self) -> Result<String> {
-        let owners = self.claim_owners()?;
+        let owners = grouped(self.claim_owners()?);
         let invented = match self.enrolment {
             Some(Enrolment::Required) => "each report is of an enrolled owner",
             Some(Enrolment::None) | None => "assumes that nobody invents owners",

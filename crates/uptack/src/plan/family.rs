@@ -102,7 +102,7 @@ fn blended(part: Fraction, flip: Fraction) -> Result<Blended> {
 }
 
 /// A participation with few digits, rounded down; near one, few digits of its complement.
-fn fewer(part: f64) -> f64 {
+pub(super) fn fewer(part: f64) -> f64 {
     if part >= 1.0 {
         return 1.0;
     }
@@ -114,7 +114,7 @@ fn fewer(part: f64) -> f64 {
 }
 
 /// A probability with few digits, rounded up.
-fn up(value: f64) -> f64 {
+pub(super) fn up(value: f64) -> f64 {
     digits(value, 6, f64::ceil)
 }
 

@@ -20,8 +20,10 @@
 //! # Ok::<(), uptack::Error>(())
 //! ```
 
+mod asked;
 mod bit_search;
 mod certify;
+mod contributions;
 mod family;
 mod limits;
 mod noisy;
@@ -31,15 +33,21 @@ mod root;
 mod search;
 mod solve;
 mod tuned;
+mod usual_linked;
 mod words;
 
 pub(crate) use root::smallest;
 
+pub use asked::Asked;
+pub use contributions::{
+    AnySolved, ContributionPlan, PlannedContributions, SolvedContributions, plan_contributions, solve_any,
+};
 pub use request::{Form, Noise, Objective, Over, Prior, Request, Trust, USUAL_DELTA, USUAL_LINKED_EPSILON};
 pub use solve::{
     Infeasible, Solved, Tradeoff, Unknown, explain, solve, solve_epsilon, solve_epsilon_with, solve_owners,
     solve_owners_with, tradeoff, unattainable,
 };
+pub use usual_linked::{NEARLY_FREE, usual_linked_epsilon};
 
 use std::iter;
 
@@ -152,6 +160,7 @@ pub fn plan(request: &Request) -> Result<Plan> {
 
 /// Like [`plan`], counting its progress up to [`PROGRESS`].
 pub fn plan_with(request: &Request, progress: &Progress) -> Result<Plan> {
+    check_yes_no(request)?;
     let planner = Planner::new(request)?;
     let RankedPlan { best, rule, others, gap } = planner.settle(progress)?;
     // With the usual limit on the work, so that anybody can recompute it from the card.
@@ -176,6 +185,13 @@ pub fn plan_with(request: &Request, progress: &Progress) -> Result<Plan> {
     })
 }
 
+fn check_yes_no(request: &Request) -> Result<()> {
+    if request.asked.is_yes_no() {
+        return Ok(());
+    }
+    Err(Error::request("this mechanism would be for a yes/no question").with_hint("plan contributions").about("asked"))
+}
+
 /// The work for the views of an alternative. Joint views of several answers take longer than everything else: for them, all
 /// answers of an owner together are the bound.
 fn comparison_work(alternative: &FeasibleMechanism) -> WorkLimit {
@@ -196,17 +212,22 @@ fn comparison_work(alternative: &FeasibleMechanism) -> WorkLimit {
 /// # Ok::<(), uptack::Error>(())
 /// ```
 pub fn least_error(request: &Request) -> Result<Mechanism> {
+    check_yes_no(request)?;
     Ok(Planner::new(request)?.settle(&Progress::default())?.best.mechanism)
 }
 
-/// The error of [`plan`] alone.
+/// The error of [`plan`] or [`plan_contributions`] alone.
 pub fn least_sd(request: &Request) -> Result<f64> {
+    if !request.asked.is_yes_no() {
+        return contributions::least_sd(request);
+    }
     Ok(Planner::new(request)?.settle(&Progress::default())?.best.sd)
 }
 
 /// The least certified error of each family under the constraints, by its name, as [`plan`] ranks them. A family that
 /// cannot keep them is left out.
 pub fn errors_by_family(request: &Request) -> Result<Vec<(&'static str, f64)>> {
+    check_yes_no(request)?;
     let settled = Planner::new(request)?.settle(&Progress::default())?;
     let all = iter::once(&settled.best).chain(&settled.others);
     Ok(all.map(|kept| (kept.name(), kept.sd)).collect())

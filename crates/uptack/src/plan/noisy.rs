@@ -256,12 +256,12 @@ fn least_scale_alone(channel: &Channel, epsilon: f64) -> Option<Scale> {
 }
 
 /// The scale t of a = e^(−1/t).
-fn scale_of(decay: f64) -> f64 {
+pub(super) fn scale_of(decay: f64) -> f64 {
     (-1.0 / decay.ln()).max(Scale::SMALLEST)
 }
 
 /// Scales with few digits, upwards from the one nearest to a number.
-fn scales_from(scale: f64) -> impl Iterator<Item = Scale> {
+pub(super) fn scales_from(scale: f64) -> impl Iterator<Item = Scale> {
     let places = DIGITS - 1 - scale.log10().floor() as i32;
     let unit = 10u64.pow(places.unsigned_abs());
     let nearest = (scale * 10f64.powi(places)).round() as u64;

@@ -1,6 +1,8 @@
 //! The request to the planner.
 
+use super::asked::Asked;
 use crate::channel::Channel;
+use crate::contribution::Contributions;
 use crate::error::{Error, Result};
 use crate::estimate::{Confidence, Estimator, IntervalKind};
 use crate::fraction::Fraction;
@@ -10,6 +12,9 @@ use crate::privacy::{self, Delta, Epsilon, Guarantee, Target};
 /// The expected crowd, the objective, and the constraints.
 #[derive(Clone, Debug)]
 pub struct Request {
+    /// What is asked. If it is not a yes/no question, *yes* means that an owner belongs to one count, and every claim is for
+    /// everything that is published together.
+    pub asked: Asked,
     /// How many owners will answer; they enter the predicted error.
     pub owners: u64,
     /// Roughly how many of them have the truth *yes*.
@@ -186,6 +191,7 @@ impl Request {
     /// A request with nothing bounded, for one answer or several.
     pub fn new(owners: u64, yes: Prior) -> Self {
         Self {
+            asked: Asked::YesNo,
             owners,
             yes,
             release: None,
@@ -258,6 +264,7 @@ impl Request {
         self.check_ranges()?;
         self.check_bounded()?;
         self.check_noise()?;
+        self.check_asked()?;
         let field = if self.minimum_batch == 0 { "minimum_batch" } else { "honest" };
         self.claim_owners().map(|_| ()).map_err(|error| error.about(field))
     }
@@ -378,6 +385,38 @@ impl Request {
             );
         }
         Ok(())
+    }
+
+    /// Checks that what is asked can be planned under everything else.
+    fn check_asked(&self) -> Result<()> {
+        self.asked.check()?;
+        if self.asked.is_yes_no() {
+            return Ok(());
+        }
+        if self.form == Form::Several {
+            return refuse("form", "several answers are planned for a yes/no question only", "plan one answer");
+        }
+        if self.objective != Objective::Sd {
+            return refuse("objective", "the paper's objective is for a yes/no question", "minimize the error");
+        }
+        if self.family.as_deref().is_some_and(|family| !Contributions::NAMES.contains(&family)) {
+            let [choice, contributions] = Contributions::NAMES;
+            let message = format!("only `{choice}` and `{contributions}` have several counts");
+            return refuse("family", message, "leave the family out");
+        }
+        match self.asked {
+            Asked::Counts { most, .. } if most > 1 && self.noise == Noise::None => refuse(
+                "noise",
+                "several contributions of one owner are planned only with noise",
+                "let the aggregators add noise, allow one contribution, or ask independent questions",
+            ),
+            Asked::Counts { .. } if self.most_participation() < 1.0 => refuse(
+                "participation",
+                "every owner takes part in contributions to several counts",
+                "leave the participation out, or plan options",
+            ),
+            _ => Ok(()),
+        }
     }
 
     /// The δ at which the release is accounted for.

@@ -59,26 +59,42 @@ impl Solved {
 /// # Ok::<(), uptack::Error>(())
 /// ```
 pub fn solve(request: &Request, unknown: Unknown, error: Option<f64>, progress: &Progress) -> Result<Solved> {
-    let wanted = || error.ok_or_else(|| Error::request("the error must be given to solve for something else"));
-    let plan = match unknown {
-        Unknown::Error => plan_within(request, error, progress)?,
-        Unknown::Epsilon => solve_epsilon_with(request, wanted()?, progress)?,
-        Unknown::Owners => solve_owners_with(request, wanted()?, progress)?,
-    };
-    let mut request = Request { owners: plan.owners, minimum_batch: plan.minimum_batch, ..request.clone() };
-    if let (Unknown::Epsilon, Some((solved, _)), Some(epsilon)) = (unknown, &mut request.release, plan.epsilon()) {
-        *solved = Epsilon::new(epsilon)?;
-    }
+    let request = filled_in(request, unknown, error, progress)?;
+    let plan = plan_with(&request, progress)?;
+    check_error(&request, unknown, error, plan.best.sd)?;
+    let request = stated(request, unknown, plan.epsilon())?;
     Ok(Solved { request, plan, unknown })
 }
 
-/// The plan of a request, if its error is at most the one that is given.
-fn plan_within(request: &Request, error: Option<f64>, progress: &Progress) -> Result<Plan> {
-    let plan = plan_with(request, progress)?;
-    match error {
-        Some(error) if plan.best.sd > error => Err(unattainable(request, error)),
-        _ => Ok(plan),
+/// The request with the open quantity filled in; unchanged if that is the error.
+pub(super) fn filled_in(
+    request: &Request,
+    unknown: Unknown,
+    error: Option<f64>,
+    progress: &Progress,
+) -> Result<Request> {
+    let wanted = || error.ok_or_else(|| Error::request("the error must be given to solve for something else"));
+    match unknown {
+        Unknown::Error => Ok(request.clone()),
+        Unknown::Epsilon => least_epsilon(request, wanted()?, progress),
+        Unknown::Owners => fewest_owners(request, wanted()?, progress),
     }
+}
+
+/// Refuses an error that is larger than was wanted. Quantities that were solved for already keep it.
+pub(super) fn check_error(request: &Request, unknown: Unknown, wanted: Option<f64>, sd: f64) -> Result<()> {
+    match wanted {
+        Some(wanted) if unknown == Unknown::Error && sd > wanted => Err(unattainable(request, wanted)),
+        _ => Ok(()),
+    }
+}
+
+/// The request with the claim of its plan as ε, if ε was solved for.
+pub(super) fn stated(mut request: Request, unknown: Unknown, claim: Option<f64>) -> Result<Request> {
+    if let (Unknown::Epsilon, Some((solved, _)), Some(epsilon)) = (unknown, &mut request.release, claim) {
+        *solved = Epsilon::new(epsilon)?;
+    }
+    Ok(request)
 }
 
 /// The plan with the least ε of the release, to a per mille, whose error is at most `error`; the request's own ε is ignored.
@@ -88,6 +104,11 @@ pub fn solve_epsilon(request: &Request, error: f64) -> Result<Plan> {
 
 /// The same, counting its progress up to [`PROGRESS`](super::PROGRESS).
 pub fn solve_epsilon_with(request: &Request, error: f64, progress: &Progress) -> Result<Plan> {
+    plan_with(&least_epsilon(request, error, progress)?, progress)
+}
+
+/// The request with the least ε at which its error is at most `error`.
+fn least_epsilon(request: &Request, error: f64, progress: &Progress) -> Result<Request> {
     let Some((_, delta)) = request.release else {
         return Err(Error::request("epsilon can only be solved for at a delta").with_hint("give a delta"));
     };
@@ -99,7 +120,7 @@ pub fn solve_epsilon_with(request: &Request, error: f64, progress: &Progress) ->
         with_epsilon(epsilon).and_then(|request| least_sd(&request)).unwrap_or(f64::INFINITY)
     };
     match smallest(EPSILONS, 1.0, 1e-3, error, sd) {
-        Some(epsilon) => plan_with(&with_epsilon(epsilon)?, progress),
+        Some(epsilon) => with_epsilon(epsilon),
         // The request's own ε is not a limit here: explain with the largest that was tried.
         None => Err(unattainable(&with_epsilon(EPSILONS.1)?, error)),
     }
@@ -123,6 +144,11 @@ pub fn solve_owners(request: &Request, error: f64) -> Result<Plan> {
 
 /// The same, counting its progress up to [`PROGRESS`](super::PROGRESS).
 pub fn solve_owners_with(request: &Request, error: f64, progress: &Progress) -> Result<Plan> {
+    plan_with(&fewest_owners(request, error, progress)?, progress)
+}
+
+/// The request with the fewest owners for whom the error is at most `error`.
+fn fewest_owners(request: &Request, error: f64, progress: &Progress) -> Result<Request> {
     let fewest = request.yes.high.max(2);
     let sd = |owners: u64| {
         advance_search(progress, 2);
@@ -130,14 +156,14 @@ pub fn solve_owners_with(request: &Request, error: f64, progress: &Progress) -> 
     };
     let found = match request.trust {
         Trust::OneAggregator => Some(fewest).filter(|&fewest| sd(fewest) <= error),
-        Trust::Owners => fewest_owners(fewest, error, sd),
+        Trust::Owners => search_fewest_owners(fewest, error, sd),
     };
     let owners = found.ok_or_else(|| unattainable(request, error))?;
-    plan_with(&request.with_owners(owners as f64), progress)
+    Ok(request.with_owners(owners as f64))
 }
 
 /// The fewest owners whose error is small enough, to a thousandth.
-fn fewest_owners(fewest: u64, error: f64, sd: impl Fn(u64) -> f64) -> Option<u64> {
+fn search_fewest_owners(fewest: u64, error: f64, sd: impl Fn(u64) -> f64) -> Option<u64> {
     let double = fewest.saturating_mul(2).min(MOST_OWNERS);
     let sd_of_double = sd(double);
     if sd_of_double <= error && sd(fewest) <= error {

@@ -4,7 +4,7 @@ use std::iter;
 
 use super::request::{Noise, Objective, Trust};
 use super::solve::{Solved, Unknown};
-use super::{EQUAL, PlannedMechanism, SelectionRule};
+use super::{EQUAL, PlannedMechanism, SelectionRule, usual_linked};
 use crate::display::{self, Rounding, grouped};
 use crate::fraction::Fraction;
 use crate::privacy::Target;
@@ -61,7 +61,7 @@ impl Solved {
                  even if nobody else is.",
                 display::claim(self.plan.epsilon())
             ),
-            format!("If nobody is, {nobody}. Batches below {batch} are not released."),
+            format!("If nobody is honest, {nobody}. Batches below {batch} are not released."),
         ]
     }
 
@@ -89,6 +89,12 @@ impl Solved {
             (Some(epsilon), Target::Epsilon(_)) => epsilon,
             (None, _) => "everything: there is no guarantee".to_owned(),
         }
+    }
+
+    /// Which linked ε the plan chose by itself and what its coins cost; `None` if it was given one.
+    pub fn linked_words(&self) -> Option<String> {
+        self.plan.best.channel.noise()?;
+        usual_linked::words(&self.request, &self.plan.tradeoff, self.plan.best.sd)
     }
 
     /// The rule by which the plan was chosen among the best of each family.

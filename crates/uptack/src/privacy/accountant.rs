@@ -62,8 +62,8 @@ pub fn honest_owners(owners: u64, honest: &Fraction) -> Result<u64> {
     let product = honest.exact() * BigRational::from_integer(owners.into());
     let kept = product.floor().to_integer().to_u64().filter(|kept| (1..=owners).contains(kept));
     kept.ok_or_else(|| {
-        Error::request(format!("a fraction of {owners} owners leaves no honest owner or more than there are"))
-            .with_hint("the honest fraction is above 0 and at most 1, and leaves at least the target itself")
+        Error::request(format!("an honest share of {honest} leaves no honest owner among {owners}"))
+            .with_hint("give a larger share: at least the owner who is protected has to be honest")
     })
 }
 

@@ -97,6 +97,15 @@ fn owners_alone(views: &Views, accountant: &Accountant) -> Option<String> {
 }
 
 fn published(who: &str, claim: &Guarantee, accountant: &Accountant) -> String {
+    if claim.floor() > 0.0 && claim.value().is_some() && matches!(claim.target(), Target::Delta(_)) {
+        return format!(
+            "{who} can be certain of one person's truth with a probability of at most {}, which δ covers: the guarantee is {}. \
+             This counts on {} people who randomize their answers.",
+            percent(claim.floor()),
+            claim_words(claim),
+            claim.owners()
+        );
+    }
     if claim.floor() > 0.0 {
         return format!(
             "{who} can be certain of one person's truth with a probability of {}: one person stands out among {} others, \
@@ -311,6 +320,20 @@ mod tests {
         assert!(text.contains("That is no guarantee") && text.contains("10 %"), "{text}");
         assert!(text.contains("answer B, alone, learns nothing"), "{text}");
         assert!(text.contains("leaves no guarantee at all"), "{text}");
+    }
+
+    /// One truth alone reaches `11`, but in the tallies of nine owners hardly anybody shows by it: less often than δ.
+    #[test]
+    fn a_certainty_that_delta_covers_is_said_and_leaves_the_guarantee() {
+        let channel = channel("custom(11=1/100:0/100, 12=6/100:11/100, 22=34/100:66/100, 21=59/100:23/100)");
+        let target = Target::Delta(Delta::new(1.32e-5).unwrap());
+        let views = Views::of(&channel, 9, target, WorkLimit::default()).unwrap();
+        let text = statement(&channel, &views, &release(&channel, 9).unwrap(), None);
+        assert!(
+            text.contains("of at most 0.0002 %, which δ covers: the guarantee is ε = 1.0591 at δ = 1.32e-5"),
+            "{text}"
+        );
+        assert!(!text.contains("That is no guarantee"), "{text}");
     }
 
     #[test]

@@ -161,8 +161,8 @@ impl Scene {
     fn gain(&self, plan: &Plan) -> Result<Gain> {
         match self.hidden {
             // The noise replaces coins that alone would keep the same ε.
-            Hidden::Aggregators => self.randomized_response("coins alone, nobody trusted,", EPSILON),
-            Hidden::SeveralAnswers => self.randomized_response("one answer with the same limit", ANSWER),
+            Hidden::Aggregators => self.randomized_response("with coins alone, trusting nobody", EPSILON),
+            Hidden::SeveralAnswers => self.randomized_response("with one answer under the same limit", ANSWER),
             Hidden::Owners => Ok(gain_of_silence(plan)),
         }
     }
@@ -179,7 +179,7 @@ impl Scene {
 /// The error of the best mechanism that never stays silent.
 fn gain_of_silence(plan: &Plan) -> Gain {
     let spoken = plan.alternatives.iter().find(|choice| choice.mechanism.name() == "randomized-response");
-    Gain { what: "the same without ⊥", sd: spoken.map_or(plan.best.sd, |choice| choice.sd) }
+    Gain { what: "without ⊥", sd: spoken.map_or(plan.best.sd, |choice| choice.sd) }
 }
 
 /// ε of a single answer in the scene about answers: ln 3, odds of three to one.

@@ -22,7 +22,7 @@ const PICTURE: usize = 48;
 /// The plan with its reason.
 pub(super) fn plan(card: &Card, gain: &Gain) -> String {
     format!(
-        "The planner chose {}:\n  an expected error of {} vehicles (standard deviation), where {} would have {}.\n",
+        "The planner chose {}:\n  an expected error of {} vehicles (standard deviation); {}, it would be {}.\n",
         card.mechanism,
         readable(card.predicted.sd.value()),
         gain.what,
@@ -153,22 +153,26 @@ fn analyst_saw(record: &Record) -> String {
     format!("{counts}: how many vehicles wrote each cell of the card")
 }
 
+/// Wider than the longest crowd: one aggregator and a million vehicles.
+const WIDTH: usize = 39;
+
 /// Who must be honest for which claim.
 fn honest(card: &Card) -> Result<String> {
     let owners = grouped(card.claim_owners()?);
-    let besides = if card.claims.one_aggregator.is_some() { "that, and " } else { "" };
+    let besides = if card.claims.one_aggregator.is_some() { "one aggregator and " } else { "" };
+    let crowd = format!("{besides}{owners} vehicles");
     Ok(format!(
         "How a vehicle's truth is protected, if these are honest:\n  \
-         nobody but the vehicle itself   {}\n  \
-         one aggregator                  {}\n  \
-         {besides}{owners} vehicles{:pad$}{} at δ = {}\n\
+         {:WIDTH$}{}\n  \
+         {:WIDTH$}{}\n  \
+         {crowd:WIDTH$}{} at δ = {}\n\
          In this demo both aggregators run in one process, so its operator could see every report.\n",
+        "nobody but the vehicle itself",
         epsilon_words(card.claims.whole_linked()),
+        "one aggregator",
         one_aggregator(&card.claims),
-        "",
         epsilon_words(card.claims.whole_release()),
         readable_up(card.delta().value()),
-        pad = 32usize.saturating_sub(besides.len() + owners.chars().count() + " vehicles".len()),
     ))
 }
 

@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::{Value, json};
-use uptack::card::{self, Card, Remedy, plan_whole, whole_progress};
+use uptack::card::{self, Card, Operators, Remedy, plan_whole, whole_progress};
 use uptack::display::{self, Rounding};
 use uptack::plan::{Request, Trust};
 use uptack::{Fraction, Progress};
 use uptack_dap::desk_client::{DeskClient, Opened, OpenedQuery, Schedule, answer_link};
 use uptack_document::{Purpose, Wanted};
-use uptack_owner::question::{Question, Unaskable};
+use uptack_owner::question::{Question, Unaskable, check_attribute};
 use uptack_owner::schedule::LEAST_WINDOW;
 use uptack_owner::typing::Declared;
 use url::Url;
@@ -172,7 +172,10 @@ impl Arguments {
         let predicate = self.predicate.as_deref();
         let question = match &self.each {
             None => Question::single(predicate.unwrap_or_default(), &declared),
-            Some(attribute) => Question::each(attribute, self.values()?, predicate, self.most_yes, &declared),
+            Some(attribute) => {
+                check_attribute(attribute).at("--each")?;
+                Question::each(attribute, self.values()?, predicate, self.most_yes, &declared)
+            }
         };
         question.map_err(unaskable)
     }
@@ -282,7 +285,26 @@ impl Arguments {
 
     fn describe(&self, opened: &Opened, request: &Request) -> String {
         let queries: String = opened.queries.iter().map(|query| self.query_lines(&opened.card, query)).collect();
-        format!("{queries}\n{}", describe_card(&opened.card, request))
+        format!("{queries}\n{}{}", describe_card(&opened.card, request), self.people_words(opened))
+    }
+
+    /// How people answer, and what keeps them from it; nothing if devices are asked.
+    fn people_words(&self, opened: &Opened) -> String {
+        let mut words = String::new();
+        let Some(first) = opened.queries.first().filter(|_| self.people) else { return words };
+        if self.page.is_none() {
+            let (desk, query) = (self.desk.address(), &first.query);
+            words += &format!(
+                "\npeople answer in a terminal: uptack answer --desk {desk} --policy policy.toml --data FOLDER --query \
+                 {query}\nor in a browser: --page prints the link\n"
+            );
+        }
+        if opened.card.operators != Some(Operators::Two) {
+            words += "\none operator runs both aggregators and could see every answer, so people's clients refuse by \
+                      default; for a trial, allow it in the page's settings, or by separate-operators = false in the \
+                      policy\n";
+        }
+        words
     }
 
     fn query_lines(&self, card: &Card, query: &OpenedQuery) -> String {

@@ -3,7 +3,7 @@
 use clap::Args;
 use serde_json::{Value, json};
 use uptack::card::{CardQuestion, Timestamp};
-use uptack::display;
+use uptack::display::{self, Rounding};
 use uptack::estimate::{Confidence, Estimator, IntervalKind};
 use uptack_dap::clock::Clock;
 use uptack_dap::desk_client::{DeskClient, Overview};
@@ -53,7 +53,8 @@ fn describe(queries: &[Listed]) -> String {
     }
     let now = Clock::system().now();
     let rows = queries.iter().map(|query| query.cells(now));
-    let header = ["query", "question", "window (UTC)", "state", "reports", "time left", "estimate"];
+    let estimate = format!("estimate ({} interval)", display::percent(Confidence::USUAL, 0, Rounding::Nearest));
+    let header = ["query", "question", "window (UTC)", "state", "reports", "time left", &estimate];
     Table::new(&header).with_rows(rows).render()
 }
 
@@ -129,7 +130,7 @@ impl Listed {
             overview.question.clone().unwrap_or_default(),
             window(&overview.opens, &overview.closes),
             overview.state.clone(),
-            filled(overview.reports, overview.minimum_batch),
+            filled(overview),
             time_left(overview, now),
             self.estimate_words(),
         ]
@@ -144,7 +145,12 @@ impl Listed {
     }
 }
 
-fn filled(reports: Option<u64>, minimum_batch: Option<u64>) -> String {
+/// The number of reports against the minimum batch. Of a query that is over without a result nobody counts them any more.
+fn filled(overview: &Overview) -> String {
+    let Overview { reports, minimum_batch, state, .. } = overview;
+    if reports.is_none() && matches!(state.as_str(), "cancelled" | "withheld") {
+        return "nothing is released".to_owned();
+    }
     let reports = reports.map_or("unknown".to_owned(), grouped);
     minimum_batch.map_or(reports.clone(), |minimum| format!("{reports} of at least {}", grouped(minimum)))
 }
@@ -206,8 +212,6 @@ mod tests {
 
     #[test]
     fn fill_and_time_left_are_told_as_far_as_they_are_known() {
-        assert_eq!(filled(Some(12_000), Some(24_000)), "12 000 of at least 24 000");
-        assert_eq!((filled(None, Some(24)), filled(Some(3), None)), ("unknown of at least 24".into(), "3".into()));
         let overview = |state: &str| Overview {
             query: String::new(),
             question: None,
@@ -218,6 +222,15 @@ mod tests {
             closes: Timestamp::from_seconds(1000).unwrap().to_string(),
             reason: None,
         };
+        let fill =
+            |state: &str, reports, minimum_batch| filled(&Overview { reports, minimum_batch, ..overview(state) });
+        assert_eq!(fill("open", Some(12_000), Some(24_000)), "12 000 of at least 24 000");
+        assert_eq!(fill("closed", None, Some(24)), "unknown of at least 24");
+        assert_eq!(fill("open", Some(3), None), "3");
+        // The pages say the same: the desk knew how many there were, and no longer asks.
+        for over in ["withheld", "cancelled"] {
+            assert_eq!(fill(over, None, Some(24)), "nothing is released");
+        }
         assert_eq!(time_left(&overview("open"), 880), "opens in 20 s");
         assert_eq!(time_left(&overview("open"), 970), "30 s");
         assert_eq!(time_left(&overview("open"), 1000), "");

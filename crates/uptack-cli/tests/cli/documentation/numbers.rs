@@ -195,8 +195,8 @@ fn errors_with_noise_are_what_is_computed() {
     assert_stated(
         "README.md",
         &format!(
-            "finds a standard deviation of {none:.2} without a limit on what all parties together could learn, {twelve:.2} with \
-             a linked ε of 12, and {usual:.2} with the usual 8."
+            "finds a standard deviation of {none:.2} without a limit on the linked ε, {twelve:.2} if it may be 12, and \
+             {usual:.2} if it may be 8, the default."
         ),
     );
     let errors = [None, Some(14.), Some(12.), Some(11.), Some(10.), Some(9.), Some(8.), Some(7.), Some(6.), Some(5.)];

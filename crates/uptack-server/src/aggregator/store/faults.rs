@@ -1,8 +1,9 @@
-//! A store on a disk that fills up: what was acknowledged is there, once, and the store goes on when there is room.
+//! A store on a disk that fills up or fails: what was acknowledged is there, once, and the store goes on when the disk works again.
 
-use std::{collections::BTreeSet, io::Write, path::Path, process::Command};
+use std::{collections::BTreeSet, io::Write, path::Path};
 
 use super::{ChangeResult, Store};
+use crate::base::faults::Fault;
 use uptack_dap::task::AggregatorRole;
 
 const FOLDER: &str = "UPTACK_TEST_FAULTY_STORE";
@@ -51,14 +52,25 @@ fn live(folder: &Path) {
     say("finished".to_owned());
 }
 
-/// Runs a child that cannot make any file longer than so many blocks of 512 bytes: the system writes what fits and refuses the
-/// rest.
-fn lines_of_child(folder: &Path, blocks: usize) -> Vec<String> {
-    let limited = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" \"$@\"");
-    let mut command = Command::new("sh");
-    command.args(["-c", &limited]).arg(std::env::current_exe().unwrap());
-    let output = command.args(["--exact", CHILD, "--nocapture"]).env(FOLDER, folder).output().unwrap();
-    String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
+/// Lives on a faulty disk and checks what is left. Returns whether the disk failed.
+async fn survives(fault: Fault) -> bool {
+    let directory = tempfile::tempdir().unwrap();
+    let folder = directory.path().join("state");
+    drop(Store::open(&folder, AggregatorRole::Leader, None).unwrap());
+    let lines = fault.lines_of_child(CHILD, FOLDER, &folder);
+    let numbers = |word: &str| -> BTreeSet<i64> {
+        lines.iter().filter_map(|line| line.strip_prefix(word)?.trim().parse().ok()).collect()
+    };
+    let ended = lines.iter().any(|line| line == "finished" || line.starts_with("failed "));
+    assert!(ended, "{fault:?}: it neither hangs nor dies: {lines:?}");
+    let store = Store::open(&folder, AggregatorRole::Leader, None).unwrap();
+    assert!(stored(&store).is_superset(&numbers("stored")), "{fault:?}: {lines:?}");
+    // Once the disk works again, what was refused can be sent again.
+    for report in numbers("refused").difference(&stored(&store)) {
+        put(&store, *report).await.unwrap();
+    }
+    assert!(stored(&store).is_superset(&numbers("refused")), "{fault:?}");
+    lines.iter().any(|line| line.starts_with("refused ") || line.starts_with("failed "))
 }
 
 #[tokio::test]
@@ -68,22 +80,17 @@ async fn a_disk_that_fills_up_anywhere_keeps_every_acknowledged_report_once() {
     }
     let mut refused = 0;
     for blocks in [0, 65, 77, 90, 107, 121, 138, 155, 171, 190, 100_000] {
-        let folder = tempfile::tempdir().unwrap();
-        drop(Store::open(folder.path(), AggregatorRole::Leader, None).unwrap());
-        let lines = lines_of_child(folder.path(), blocks);
-        let numbers = |word: &str| -> BTreeSet<i64> {
-            lines.iter().filter_map(|line| line.strip_prefix(word)?.trim().parse().ok()).collect()
-        };
-        let ended = lines.iter().any(|line| line == "finished" || line.starts_with("failed "));
-        assert!(ended, "{blocks}: it neither hangs nor dies: {lines:?}");
-        refused += usize::from(lines.iter().any(|line| line.starts_with("refused ") || line.starts_with("failed ")));
-        let store = Store::open(folder.path(), AggregatorRole::Leader, None).unwrap();
-        assert!(stored(&store).is_superset(&numbers("stored")), "{blocks}: {lines:?}");
-        // With room again, what was refused can be sent again.
-        for report in numbers("refused").difference(&stored(&store)) {
-            put(&store, *report).await.unwrap();
-        }
-        assert!(stored(&store).is_superset(&numbers("refused")), "{blocks}");
+        refused += usize::from(survives(Fault::Full { blocks }).await);
     }
     assert!((5..11).contains(&refused), "the limits are where the store writes: {refused}");
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_disk_that_fails_to_synchronize_anywhere_keeps_every_acknowledged_report_once() {
+    let mut refused = 0;
+    for from in (1..=9).chain([1000]) {
+        refused += usize::from(survives(Fault::Sync { from }).await);
+    }
+    assert!((5..10).contains(&refused), "the store synchronizes before it acknowledges: {refused}");
 }

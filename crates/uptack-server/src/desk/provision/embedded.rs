@@ -38,6 +38,14 @@ impl EmbeddedPair {
         Ok(())
     }
 
+    pub(super) async fn remove_from(&self, role: AggregatorRole, task: &TaskId) -> Result<()> {
+        self.running().await?.aggregator(role).remove_task(task).await.map(drop)
+    }
+
+    pub(super) async fn tasks(&self, role: AggregatorRole, signer: &PublicKey) -> Result<Vec<TaskId>> {
+        Ok(self.running().await?.aggregator(role).tasks_of(signer))
+    }
+
     pub(super) async fn count_reports(&self, task: &TaskId) -> Result<Option<u64>> {
         self.running().await?.leader.count_reports(task)
     }

@@ -1,17 +1,17 @@
 //! Two aggregators elsewhere, over their operators' interface or by files.
 
-use reqwest::{Method, RequestBuilder, Response};
+use reqwest::{Method, RequestBuilder, Response, StatusCode};
 use std::path::{Path, PathBuf};
 use uptack_dap::{
     http_client, private,
     protocol::{ProblemType, TaskId},
-    signed::SignedCard,
+    signed::{PublicKey, SignedCard},
     task::{self, AggregatorRole, CollectorTask, TaskParameters},
 };
 
 use super::{Addresses, base_address};
 use crate::{
-    aggregator::CardDefinition,
+    aggregator::{CardDefinition, TaskList},
     base::problem::problem_type,
     desk::config::{Config, Remote},
     error::{Error, Result},
@@ -57,13 +57,20 @@ impl RemoteServers {
         remove_files(&self.folder, task)
     }
 
+    pub(super) fn server(&self, role: AggregatorRole) -> &RemoteServer {
+        match role {
+            AggregatorRole::Leader => &self.leader,
+            AggregatorRole::Helper => &self.helper,
+        }
+    }
+
     pub(super) async fn count_reports(&self, task: &TaskId) -> Result<Option<u64>> {
         self.leader.count_reports(task).await
     }
 }
 
 /// One of the servers. It is called only with its operator's token.
-struct RemoteServer {
+pub(super) struct RemoteServer {
     role: AggregatorRole,
     remote: Remote,
     http: reqwest::Client,
@@ -79,14 +86,14 @@ impl RemoteServer {
     }
 
     async fn put(&self, definition: &CardDefinition) -> Result<()> {
-        let Some(request) = self.request(Method::PUT, &definition.card.query)? else { return Ok(()) };
+        let Some(request) = self.request(Method::PUT, &format!("/{}", definition.card.query))? else { return Ok(()) };
         let body = serde_json::to_vec(definition).expect("task definitions are plain data");
         self.call(request.body(body)).await?;
         Ok(())
     }
 
-    async fn delete(&self, task: &TaskId) -> Result<()> {
-        let Some(request) = self.request(Method::DELETE, &task.to_string())? else { return Ok(()) };
+    pub(super) async fn delete(&self, task: &TaskId) -> Result<()> {
+        let Some(request) = self.request(Method::DELETE, &format!("/{task}"))? else { return Ok(()) };
         let response = self.send(request).await?;
         let status = response.status();
         if status.is_success() {
@@ -106,17 +113,34 @@ impl RemoteServer {
 
     /// How many reports the operator says there are.
     async fn count_reports(&self, task: &TaskId) -> Result<Option<u64>> {
-        let Some(request) = self.request(Method::GET, &task.to_string())? else { return Ok(None) };
+        let Some(request) = self.request(Method::GET, &format!("/{task}"))? else { return Ok(None) };
         let response = self.call(request).await?;
         let body = http_client::body(&self.role.to_string(), response).await?;
         let document: serde_json::Value = serde_json::from_slice(&body).unwrap_or_default();
         Ok(document["reports"].as_u64())
     }
 
-    /// A request about a task; none without the operator's token.
-    fn request(&self, method: Method, task: &str) -> Result<Option<RequestBuilder>> {
+    /// The tasks of one desk's cards that are served there; `None` if the server is not asked, or does not know the question.
+    pub(super) async fn tasks(&self, desk: &PublicKey) -> Result<Option<Vec<TaskId>>> {
+        let Some(request) = self.request(Method::GET, "")? else { return Ok(None) };
+        let response = self.send(request).await?;
+        if matches!(response.status(), StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED) {
+            return Ok(None);
+        }
+        let whose = self.role.to_string();
+        let response = http_client::check(&whose, response).await?;
+        let body = http_client::body(&whose, response).await?;
+        let listed: TaskList = serde_json::from_slice(&body)
+            .map_err(|_| Error::unreachable(format!("the {whose}'s list of tasks cannot be read")))?;
+        let own = listed.tasks.into_iter().filter(|task| task.signer.as_ref() == Some(desk));
+        // A name that is not that of a task is not one of ours.
+        Ok(Some(own.filter_map(|task| task.task.parse().ok()).collect()))
+    }
+
+    /// A request about tasks; none without the operator's token.
+    fn request(&self, method: Method, path: &str) -> Result<Option<RequestBuilder>> {
         let Some(token) = &self.remote.admin else { return Ok(None) };
-        let url = http_client::join(&self.remote.url, &format!("uptack/tasks/{task}"))?;
+        let url = http_client::join(&self.remote.url, &format!("uptack/tasks{path}"))?;
         Ok(Some(self.http.request(method, url).bearer_auth(token.as_str())))
     }
 
@@ -157,7 +181,7 @@ fn remove_files(folder: &Path, task: &TaskId) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use axum::{Router, http::StatusCode};
+    use axum::Router;
     use uptack_dap::token::Token;
 
     /// Removes a task from a server that answers with this status and body.

@@ -7,7 +7,7 @@ mod external;
 use uptack::card::{self, Operators};
 use uptack_dap::{
     http_client,
-    protocol::TaskId,
+    protocol::{AggregatorRole, TaskId},
     signed::{PublicKey, SignedCard},
     task::CollectorTask,
 };
@@ -27,6 +27,8 @@ use external::RemoteServers;
 pub(crate) struct Provisioner {
     addresses: Addresses,
     operators: Operators,
+    /// Who signs the cards.
+    signer: PublicKey,
     means: Means,
 }
 
@@ -48,12 +50,12 @@ impl Provisioner {
             AggregatorsConfig::Embedded { leader, helper } => {
                 let settings = PairSettings::prepare(config, store, signer)?;
                 let (pair, addresses) = settings.start(leader, helper).await?;
-                Ok(Self { addresses, operators: Operators::One, means: Means::Embedded(Box::new(pair)) })
+                Ok(Self { addresses, operators: Operators::One, signer, means: Means::Embedded(Box::new(pair)) })
             }
             AggregatorsConfig::External { leader, helper, one_operator } => {
                 let (servers, addresses) = RemoteServers::new(config, leader, helper)?;
                 let operators = if *one_operator { Operators::One } else { Operators::Two };
-                Ok(Self { addresses, operators, means: Means::External(Box::new(servers)) })
+                Ok(Self { addresses, operators, signer, means: Means::External(Box::new(servers)) })
             }
         }
     }
@@ -95,6 +97,22 @@ impl Provisioner {
         match &self.means {
             Means::Embedded(pair) => pair.remove(task).await,
             Means::External(servers) => servers.remove(task).await,
+        }
+    }
+
+    /// Asks one of them to forget a task.
+    pub(crate) async fn remove_from(&self, role: AggregatorRole, task: &TaskId) -> Result<()> {
+        match &self.means {
+            Means::Embedded(pair) => pair.remove_from(role, task).await,
+            Means::External(servers) => servers.server(role).delete(task).await,
+        }
+    }
+
+    /// The tasks of this desk's cards that one of them serves; `None` if it does not say.
+    pub(crate) async fn tasks(&self, role: AggregatorRole) -> Result<Option<Vec<TaskId>>> {
+        match &self.means {
+            Means::Embedded(pair) => pair.tasks(role, &self.signer).await.map(Some),
+            Means::External(servers) => servers.server(role).tasks(&self.signer).await,
         }
     }
 

@@ -3,6 +3,8 @@
 //! A desk writes a few times per query, so one connection behind a lock is enough; what owners poll is kept in memory.
 //! Every call is one transaction and is durable when it returns.
 
+#[cfg(test)]
+mod faults;
 mod layout;
 pub(crate) mod openings;
 

@@ -174,6 +174,15 @@ async fn a_desk_manages_the_tasks_of_its_own_cards_and_no_others() {
         assert_eq!(call(method, &my_token).await, 403);
     }
     assert_eq!([call(get.clone(), &their_token).await, call(get, &operator).await], [200, 200]);
+    let listed = async |token: &Token| {
+        let request = reqwest::Client::new().get(helper.url().join("uptack/tasks").unwrap());
+        let document: serde_json::Value =
+            request.bearer_auth(token.as_str()).send().await.unwrap().json().await.unwrap();
+        document["tasks"].as_array().map(Vec::len)
+    };
+    let seen = [listed(&my_token).await, listed(&their_token).await, listed(&operator).await];
+    assert_eq!(seen, [Some(0), Some(1), Some(1)]);
+    assert_eq!(listed(&Token::generate()).await, None, "strangers see no tasks");
     assert_eq!(call(delete, &their_token).await, 204);
 }
 

@@ -46,6 +46,39 @@ async fn an_administrator_sees_to_all_queries_and_the_public_learns_no_name() {
     }
 }
 
+/// Owners check every card that is opened.
+#[tokio::test]
+async fn an_analyst_who_opens_card_after_card_is_told_to_wait_and_another_is_served() {
+    let stage = Stage::with(|config| config.requests_per_analyst = 2).await;
+    for name in ["north", "south"] {
+        stage.analyst.open(&ballot(&[name]), ONCE).await.unwrap();
+    }
+    let error = stage.analyst.open(&ballot(&["west"]), ONCE).await.unwrap_err();
+    assert_eq!(error.refused_with(), Some(429), "{error}");
+    assert_eq!(stored(&stage), 2, "owners see nothing of it");
+    stage.caller("grace").open(&ballot(&["east"]), ONCE).await.unwrap();
+    stage.clock.set(stage.clock.now() + 601);
+    stage.analyst.open(&ballot(&["west"]), ONCE).await.unwrap();
+}
+
+#[tokio::test]
+async fn who_guesses_tokens_is_braked_and_who_works_there_goes_on() {
+    let stage = Stage::new().await;
+    let known = std::fs::read_to_string(stage.desk.first_token()).unwrap();
+    let own = async |token: &str| call("GET", &stage.desk.url(), "queries/own", Some(token)).await.0;
+    assert_eq!(own(known.trim()).await, 200);
+    let mut answers = Vec::new();
+    for _ in 0..25 {
+        answers.push(own(Token::generate().as_str()).await);
+    }
+    assert!(answers[..20].iter().all(|status| *status == 401), "{answers:?}");
+    assert!(answers[20..].iter().all(|status| *status == 429), "{answers:?}");
+    // A right one that was guessed is not recognized either; one that was used from here before is.
+    let guessed = stage.caller("guessed");
+    assert_eq!(guessed.open(&card(), ONCE).await.unwrap_err().refused_with(), Some(429));
+    assert_eq!(own(known.trim()).await, 200);
+}
+
 /// How many queries the desk's store holds.
 fn stored(stage: &Stage) -> i64 {
     let store = rusqlite::Connection::open(stage.directory.path().join("desk.sqlite3")).unwrap();

@@ -154,6 +154,38 @@ async fn sign_in_forms_that_never_end_hold_four_kibibytes_each_and_keep_nobody_o
     eventually("nothing is held", async || held().await == 0).await;
 }
 
+/// A report of a long ballot may be long, and so may an upload: all that strangers send together is limited nevertheless.
+#[tokio::test]
+async fn uploads_that_never_end_hold_a_share_of_the_leaders_budget_and_keep_nobody_out() {
+    let stage = Stage::new().await;
+    let names: Vec<String> = (0..800).map(|number| format!("station-{number:03}")).collect();
+    let asked = ballot(&names.iter().map(String::as_str).collect::<Vec<_>>());
+    let query = stage.analyst.open(&asked, Schedule::Once { seconds: 600 }).await.unwrap().queries.remove(0).query;
+    let held = async || {
+        let metrics = stage.desk.operations_url().join("leader/metrics").unwrap();
+        let text = reqwest::get(metrics).await.unwrap().text().await.unwrap();
+        let line = text.lines().find_map(|line| line.strip_prefix("uptack_body_bytes "));
+        line.expect("the bytes are counted").parse::<usize>().unwrap()
+    };
+    let head = format!(
+        "PUT /tasks/{query}/reports HTTP/1.1\r\nhost: leader\r\ncontent-type: application/dap-report\r\n\
+         content-length: 200000\r\n\r\n"
+    );
+    let mut stalled = Vec::new();
+    for _ in 0..150 {
+        let mut stream = TcpStream::connect(address(stage.desk.leader_url())).await.unwrap();
+        stream.write_all(head.as_bytes()).await.unwrap();
+        let _ = stream.write_all(&[b'x'; 150_000]).await;
+        stalled.push(stream);
+    }
+    // A quarter of 64 MiB is what one address gets; without a limit, it would be 150 times 150 kB.
+    eventually("the parts that count have come", async || held().await > 8 << 20).await;
+    assert!(held().await <= 16 << 20, "{}", held().await);
+    assert!(is_served(stage.desk.leader_url(), "hpke_config").await);
+    drop(stalled);
+    eventually("nothing is held", async || held().await == 0).await;
+}
+
 #[tokio::test]
 async fn counters_and_health_are_not_on_the_ports_that_owners_reach() {
     let stage = Stage::new().await;

@@ -1,6 +1,10 @@
 //! Aggregators elsewhere: ours over their operator's interface, others by files.
 
-use std::{net::SocketAddr, path::Path, time::Duration};
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 use uptack::card::Operators;
 use uptack_dap::{
     clock::Clock,
@@ -12,7 +16,7 @@ use uptack_dap::{
 use uptack_server::{
     aggregator::{self, Admission, Aggregator, PairSecret, TaskDefinition},
     desk::{
-        Config,
+        Config, Desk,
         config::{AggregatorsConfig, Remote},
     },
 };
@@ -43,6 +47,10 @@ impl Elsewhere {
         }
     }
 
+    fn data(&self, role: AggregatorRole) -> PathBuf {
+        self.directory.path().join(role.to_string())
+    }
+
     fn url(&self, index: usize) -> Url {
         format!("http://127.0.0.1:{}", self.ports[index]).parse().unwrap()
     }
@@ -56,7 +64,7 @@ impl Elsewhere {
             listen: SocketAddr::from(([127, 0, 0, 1], self.ports[index])),
             admin_token: Some(self.admin.clone()),
             clock: self.clock.clone(),
-            ..aggregator::Config::new(role, self.directory.path().join(role.to_string()))
+            ..aggregator::Config::new(role, self.data(role))
         };
         let end = std::time::Instant::now() + Duration::from_secs(60);
         loop {
@@ -74,7 +82,8 @@ impl Elsewhere {
     }
 
     pub(crate) fn config(&self, data: &Path) -> Config {
-        Config { aggregators: self.aggregators(Some(self.admin.clone())), ..config(data, &self.clock) }
+        let aggregators = self.aggregators(Some(self.admin.clone()));
+        Config { aggregators, compare_every: Duration::from_millis(50), ..config(data, &self.clock) }
     }
 }
 
@@ -108,16 +117,105 @@ async fn a_query_waits_for_aggregators_that_are_away_and_loses_nothing() {
     let desk = restart(elsewhere.config(data.path())).await;
     let (record, _) = read(&result(&analyst(&desk), query).await.unwrap());
     assert_eq!(record.reports, MINIMUM + 1);
-    let served = async |server: &Aggregator| {
-        let text = reqwest::get(server.operations_url().unwrap().join("metrics").unwrap())
-            .await
-            .unwrap()
-            .text()
-            .await
-            .unwrap();
-        text.lines().find_map(|line| line.strip_prefix("uptack_tasks ")).unwrap().parse::<u64>().unwrap()
-    };
     eventually("the tasks are removed", async || served(&leader).await + served(&helper).await == 0).await;
+}
+
+/// How many tasks an aggregator serves.
+async fn served(server: &Aggregator) -> u64 {
+    counter(&server.operations_url().unwrap(), "uptack_tasks").await
+}
+
+/// How often the desk found that somebody's state is an older copy.
+async fn rollbacks(desk: &Desk, whose: &str) -> u64 {
+    counter(&desk.operations_url(), &format!("uptack_desk_rollbacks_total{{whose=\"{whose}\"}}")).await
+}
+
+/// A number of a server's counters; 0 if it is not there yet.
+async fn counter(operations: &Url, name: &str) -> u64 {
+    let text = reqwest::get(operations.join("metrics").unwrap()).await.unwrap().text().await.unwrap();
+    let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    value.map_or(0, |value| value.parse().unwrap())
+}
+
+/// Puts the copy of a server's state in its place, as an operator does who restores a backup.
+fn restore(copy: &Path, data: &Path) {
+    std::fs::remove_dir_all(data).unwrap();
+    std::fs::rename(copy, data).unwrap();
+}
+
+/// Either aggregator could be had to release a batch again, differing by a report, with fresh noise.
+#[tokio::test]
+async fn an_aggregator_that_was_rolled_back_is_noticed_and_removes_its_collected_tasks_again() {
+    for role in [AggregatorRole::Leader, AggregatorRole::Helper] {
+        let elsewhere = Elsewhere::new(Clock::standing_at(crate::desk::support::START));
+        let data = tempfile::tempdir().unwrap();
+        let desk = Desk::start(elsewhere.config(data.path())).await.unwrap();
+        let key = desk.signer();
+        let mut servers = [
+            Some(elsewhere.start(AggregatorRole::Leader, key).await),
+            Some(elsewhere.start(AggregatorRole::Helper, key).await),
+        ];
+        let opened = analyst(&desk).open(&card(), Schedule::Once { seconds: 600 }).await.unwrap();
+        let query = &opened.queries[0].query;
+        eventually("it opens", async || state(&analyst(&desk), query).await == "open").await;
+        upload(&opened.card, &vec![1; MINIMUM as usize + 1]).await;
+        let copy = elsewhere.directory.path().join("copy");
+        aggregator::back_up(&elsewhere.data(role), &copy).unwrap();
+        elsewhere.clock.set(opened.card.window().unwrap().1 + 2);
+        result(&analyst(&desk), query).await.unwrap();
+        let index = usize::from(role == AggregatorRole::Helper);
+        let server = servers[index].take().unwrap();
+        eventually("the task is removed", async || served(&server).await == 0).await;
+        assert_eq!(rollbacks(&desk, &role.to_string()).await, 0);
+
+        server.shutdown().await;
+        restore(&copy, &elsewhere.data(role));
+        let server = elsewhere.start(role, key).await;
+        eventually("it is noticed", async || rollbacks(&desk, &role.to_string()).await > 0).await;
+        eventually("the task is removed again", async || served(&server).await == 0).await;
+        assert_eq!(rollbacks(&desk, "desk").await, 0);
+    }
+}
+
+#[tokio::test]
+async fn an_aggregator_that_has_lost_an_open_task_is_noticed() {
+    let elsewhere = Elsewhere::new(Clock::standing_at(crate::desk::support::START));
+    let data = tempfile::tempdir().unwrap();
+    let desk = Desk::start(elsewhere.config(data.path())).await.unwrap();
+    let key = desk.signer();
+    let helper = elsewhere.start(AggregatorRole::Helper, key).await;
+    let _leader = elsewhere.start(AggregatorRole::Leader, key).await;
+    let copy = elsewhere.directory.path().join("copy");
+    aggregator::back_up(&elsewhere.data(AggregatorRole::Helper), &copy).unwrap();
+    let opened = analyst(&desk).open(&card(), Schedule::Once { seconds: 600 }).await.unwrap();
+    eventually("it opens", async || state(&analyst(&desk), &opened.queries[0].query).await == "open").await;
+    helper.shutdown().await;
+    restore(&copy, &elsewhere.data(AggregatorRole::Helper));
+    let _helper = elsewhere.start(AggregatorRole::Helper, key).await;
+    eventually("it is noticed", async || rollbacks(&desk, "helper").await > 0).await;
+    assert_eq!(rollbacks(&desk, "leader").await, 0);
+}
+
+/// A restored desk has forgotten queries: a repeated request would open a second one, for which owners pay again.
+#[tokio::test]
+async fn a_desk_that_was_rolled_back_is_noticed_by_the_tasks_of_its_cards() {
+    let elsewhere = Elsewhere::new(Clock::standing_at(crate::desk::support::START));
+    let (data, copies) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let folder = data.path().join("desk");
+    let desk = Desk::start(elsewhere.config(&folder)).await.unwrap();
+    let key = desk.signer();
+    let _helper = elsewhere.start(AggregatorRole::Helper, key).await;
+    let leader = elsewhere.start(AggregatorRole::Leader, key).await;
+    let copy = copies.path().join("copy");
+    uptack_server::desk::back_up(&folder, &copy).unwrap();
+    let opened = analyst(&desk).open(&card(), Schedule::Once { seconds: 600 }).await.unwrap();
+    eventually("it opens", async || state(&analyst(&desk), &opened.queries[0].query).await == "open").await;
+    assert_eq!(rollbacks(&desk, "desk").await, 0);
+    desk.shutdown().await;
+    restore(&copy, &folder);
+    let desk = restart(elsewhere.config(&folder)).await;
+    eventually("it is noticed", async || rollbacks(&desk, "desk").await > 0).await;
+    assert_eq!(served(&leader).await, 1, "what owners answered stays");
 }
 
 #[tokio::test]

@@ -5,7 +5,11 @@ use uptack::{
     quantity::seconds,
 };
 use uptack_dap::desk_client::Schedule;
-use uptack_owner::{question::Question, schedule::LEAST_WINDOW, typing::Declared};
+use uptack_owner::{
+    question::{Question, check_attribute},
+    schedule::LEAST_WINDOW,
+    typing::Declared,
+};
 
 use super::{
     reading::{self, FieldFault, FieldResult},
@@ -81,9 +85,13 @@ fn question_of_devices(fields: &FormFields) -> FieldResult<Question> {
 
 /// One question for each value of an attribute.
 fn ballot(fields: &FormFields, attribute: &str) -> FieldResult<Question> {
+    check_attribute(attribute).map_err(FieldFault::at("each"))?;
     let (values, most_yes) = (whole::values(fields)?, whole::most_yes(fields)?);
-    Question::each(attribute, values, fields.given("predicate"), most_yes, &Declared::default())
-        .map_err(FieldFault::at("values"))
+    let restriction = fields.given("predicate");
+    if let Some(restriction) = restriction {
+        Question::single(restriction, &Declared::default()).map_err(FieldFault::at("predicate"))?;
+    }
+    Question::each(attribute, values, restriction, most_yes, &Declared::default()).map_err(FieldFault::at("values"))
 }
 
 fn schedule(fields: &FormFields) -> FieldResult<Schedule> {
@@ -145,6 +153,9 @@ mod tests {
         assert_eq!(field("question=Q&who=people&each=road&closes=10m"), Some("each"));
         assert_eq!(field("question=Q&who=nobody&closes=10m"), Some("who"));
         assert_eq!(field("question=Q&each=road&closes=10m"), Some("values"));
+        assert_eq!(field("question=Q&each=the+road&values=a,b&closes=10m"), Some("each"));
+        assert_eq!(field("question=Q&each=road&values=a,b&predicate=speed&closes=10m"), Some("predicate"));
+        assert_eq!(field("question=Q&each=road&values=0..5,5..9&closes=10m"), Some("values"));
         assert_eq!(field("question=Q&predicate=true&values=a,b&closes=10m"), Some("values"));
         assert_eq!(field("question=Q&each=road&values=a,b,a&closes=10m"), Some("values"));
         assert_eq!(field("question=Q&each=road&values=a,b&most_yes=3&closes=10m"), Some("most_yes"));

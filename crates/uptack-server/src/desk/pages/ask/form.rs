@@ -5,9 +5,9 @@ use maud::{Markup, html};
 use super::reading::{FieldFault, ID};
 use crate::desk::pages::guard::FormFields;
 
-/// The values that the form starts with.
+/// The values that the form starts with. The minimum batch is not among them, so that it follows the number of owners.
 pub(super) fn usual() -> FormFields {
-    FormFields::parse(b"owners=3000&yes=0..300&epsilon=1&trust=one-aggregator&minimum_batch=2500&closes=10m")
+    FormFields::parse(b"owners=3000&yes=0..300&epsilon=1&trust=one-aggregator&closes=10m")
 }
 
 /// A field of the form.
@@ -264,5 +264,10 @@ mod tests {
         let fields = usual();
         let page = View { fields: &fields, fault: None, is_refused: false }.page(&html! {}).into_string();
         assert!(!page.contains("aria-invalid") && !page.contains("-fault"));
+        assert_eq!(
+            fields.given("minimum_batch"),
+            None,
+            "it would be wrong as soon as another number of owners is typed"
+        );
     }
 }
