@@ -5,7 +5,6 @@
 //! generates [`traffic`], compares [`method`]s at equal guarantee, and measures them.
 
 pub mod compare;
-mod contributed;
 mod error;
 pub mod evaluation;
 pub mod findings;

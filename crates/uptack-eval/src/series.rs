@@ -4,6 +4,7 @@ use uptack::Progress;
 use uptack::estimate::Estimator;
 use uptack::privacy::contributions::linked_epsilon;
 
+use crate::compare::told_with_noise;
 use crate::error::Result;
 use crate::measure::measure;
 use crate::median_station::WINDOWS;
@@ -30,7 +31,7 @@ pub struct DailySeries {
 }
 
 /// How many windows an owner contributes to at most.
-const MOST: [u64; 3] = [1, 2, 5];
+const MOST: [u32; 3] = [1, 2, 5];
 /// The bounds on the ε of all that an owner writes.
 const LINKED: [Option<f64>; 3] = [Some(8.0), Some(12.0), None];
 /// As many as for the other results at the median station.
@@ -61,19 +62,19 @@ pub(crate) fn day(crowd: Crowd, wanted: ReleaseTarget, plans: &Plans, seed: u64)
 
 fn contributions(
     crowd: Crowd,
-    most: u64,
+    most: u32,
     target: NoisyTarget,
     plans: &Plans,
     coins: (u64, u64),
 ) -> Result<DailySeries> {
-    let planned = plans.contributions(crowd, WINDOWS, most, target)?;
+    let planned = plans.contributions(crowd, WINDOWS as u32, most, target)?;
     let (mechanism, linked) = (Some(planned.to_string()), linked_epsilon(&planned));
     let method = Method::contributions(CONTRIBUTIONS, planned);
     let found = measure(&method, &[crowd.yes], crowd.owners, TRIALS, coins, &Progress::default())?.stations[0];
     Ok(DailySeries {
         label: method.label,
         mechanism,
-        most,
+        most: u64::from(most),
         linked,
         delta: 0.0,
         predicted: found.predicted,
@@ -86,7 +87,7 @@ fn independent(crowd: Crowd, target: NoisyTarget, plans: &Plans) -> Result<Daily
     let share = |epsilon: f64| epsilon / WINDOWS as f64;
     let planned = match target.linked {
         Some(linked) => plans.with_noise(crowd, share(target.epsilon), share(linked))?,
-        None => crate::compare::told_with_noise(share(target.epsilon))?,
+        None => told_with_noise(share(target.epsilon))?,
     };
     let channel = planned.channel();
     let linked = uptack::privacy::linked_epsilon(&channel).map(|epsilon| epsilon * WINDOWS as f64);
@@ -96,7 +97,8 @@ fn independent(crowd: Crowd, target: NoisyTarget, plans: &Plans) -> Result<Daily
 }
 
 /// Discrete Gaussian noise of both aggregators on true counts, of which an owner changes two with each contribution.
-fn gaussian(most: u64, wanted: ReleaseTarget) -> DailySeries {
+fn gaussian(most: u32, wanted: ReleaseTarget) -> DailySeries {
+    let most = u64::from(most);
     let sigma = least_sigma_of_moved(wanted, 2 * most);
     DailySeries {
         label: GAUSSIAN.to_owned(),
