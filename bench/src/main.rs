@@ -4,11 +4,12 @@
 //! meanwhile. Times are processor time on one core, but for `privatize | tally`, which is time on the wall.
 
 mod accounting;
+mod choices;
 mod clock;
-mod numpy;
 mod planning;
 #[path = "../../checks/programs/src/bin/published_accountants/table.rs"]
 mod published;
+mod python;
 mod sampling;
 mod simulation;
 mod table;
@@ -41,12 +42,17 @@ fn main() -> ExitCode {
             table::print(&planning::measure(&WHOLE));
             return ExitCode::SUCCESS;
         }
+        [flag] if flag == "--choices" => {
+            table::print(&choices::measure(&WHOLE));
+            return ExitCode::SUCCESS;
+        }
         _ => {
-            eprintln!("usage: uptack-bench [--quick | --published | --planning]");
+            eprintln!("usage: uptack-bench [--quick | --published | --planning | --choices]");
             return ExitCode::from(1);
         }
     };
     let mut rows = sampling::measure(&size);
+    rows.extend(choices::measure(&size));
     rows.extend(tallying::measure_library(&size));
     rows.extend(tallying::measure_command_line(&size));
     rows.extend(simulation::measure(&size));

@@ -9,7 +9,7 @@ use uptack::{Coins, DeviceCoins, Error, Mechanism, OsCoins, Sampler, Truth, Trut
 
 use crate::Size;
 use crate::clock::{Rounds, seconds_of};
-use crate::numpy::Numpy;
+use crate::python::Python;
 use crate::table::{Row, Target};
 
 /// The probability of telling the truth; what OpenDP and numpy draw.
@@ -41,7 +41,7 @@ fn against_peers(size: &Size) -> Vec<Row> {
     let truths = Crowd::new(size.owners);
     let peer_owners = size.owners / 20;
     let opendp = make_randomized_response_bool(TRUTHFUL, false).expect("a valid probability");
-    let mut numpy = Numpy::start();
+    let mut numpy = Python::numpy();
     let mut coins = device_coins();
     let (mut ours, mut theirs, mut vectorised) = (Rounds::default(), Rounds::default(), Rounds::default());
     for _ in 0..size.rounds {
@@ -54,7 +54,7 @@ fn against_peers(size: &Size) -> Vec<Row> {
         if let Ok(numpy) = &mut numpy {
             let blocks = size.owners.div_ceil(BLOCK);
             let block = size.owners.min(BLOCK);
-            vectorised.push(numpy.random_below(TRUTHFUL, block, blocks) / (block * blocks) as f64);
+            vectorised.push(numpy.seconds(&format!("{TRUTHFUL} {block} {blocks}")) / (block * blocks) as f64);
         }
     }
     let mut rows = vec![

@@ -1,7 +1,7 @@
 //! Whole runs, at a small and at a large crowd.
 
-use uptack::estimate::{Confidence, IntervalKind};
 use uptack::Progress;
+use uptack::estimate::{Confidence, IntervalKind};
 use uptack::simulate::{CrowdSampling, Simulation};
 use uptack::{Channel, Mechanism};
 

@@ -79,7 +79,11 @@ impl AggregatorAttack<'_> {
         let calls = pieces.count * pieces.calls;
         let work = |counts: &mut SumCounts, piece: u64| self.piece(subject, piece, counts);
         let counts = on_all_threads(pieces, SumCounts::default, work, SumCounts::merge)?;
-        Ok(AggregatorFinding { finding: self.finding(&counts), noise: self.fit(&counts.noise), calls })
+        Ok(AggregatorFinding {
+            finding: self.finding(&counts),
+            noise: noise_fit(self.noise, &counts.noise, self.miss),
+            calls,
+        })
     }
 
     fn finding(&self, counts: &SumCounts) -> Finding {
@@ -142,24 +146,24 @@ impl AggregatorAttack<'_> {
             _ => format!("{first} to {last}"),
         }
     }
+}
 
-    /// Whether the noise drawn has the law stated: single values around 0, and tails at parts and multiples of its width.
-    fn fit(&self, drawn: &BTreeMap<i64, u64>) -> Fit {
-        const VALUES: i64 = 8;
-        const TAILS: [f64; 6] = [0.25, 0.5, 1.0, 2.0, 4.0, 8.0];
-        let mut fitting = Fitting::new();
-        for value in -VALUES..=VALUES {
-            let hits = hits_within(drawn, value..=value);
-            fitting.test(hits, self.noise.probability(value), || format!("noise of {value}"));
-        }
-        for part in TAILS {
-            let from = (part * self.noise.width()).ceil() as i64;
-            let stated = self.noise.upper_tail(from);
-            fitting.test(hits_within(drawn, from..), stated, || format!("noise of at least {from}"));
-            fitting.test(hits_within(drawn, ..=-from), stated, || format!("noise of at most {}", -from));
-        }
-        fitting.conclude(self.miss)
+/// Whether the noise drawn has the law stated: single values around 0, and tails at parts and multiples of its width.
+pub(super) fn noise_fit(noise: &NoiseLaw, drawn: &BTreeMap<i64, u64>, miss: f64) -> Fit {
+    const VALUES: i64 = 8;
+    const TAILS: [f64; 6] = [0.25, 0.5, 1.0, 2.0, 4.0, 8.0];
+    let mut fitting = Fitting::new();
+    for value in -VALUES..=VALUES {
+        let hits = hits_within(drawn, value..=value);
+        fitting.test(hits, noise.probability(value), || format!("noise of {value}"));
     }
+    for part in TAILS {
+        let from = (part * noise.width()).ceil() as i64;
+        let stated = noise.upper_tail(from);
+        fitting.test(hits_within(drawn, from..), stated, || format!("noise of at least {from}"));
+        fitting.test(hits_within(drawn, ..=-from), stated, || format!("noise of at most {}", -from));
+    }
+    fitting.conclude(miss)
 }
 
 fn hits_within(counts: &BTreeMap<i64, u64>, range: impl RangeBounds<i64>) -> Hits {

@@ -201,10 +201,10 @@ fn loudest(channel: &Channel) -> [usize; 2] {
 
 /// Eight bytes that can be read again and again.
 #[derive(Clone, Copy)]
-struct Coin([u8; 8]);
+pub(super) struct Coin(pub(super) [u8; 8]);
 
 impl Coin {
-    fn toss(coins: &mut impl Coins) -> Result<Self> {
+    pub(super) fn toss(coins: &mut impl Coins) -> Result<Self> {
         let mut bytes = [0; 8];
         coins.fill(&mut bytes)?;
         Ok(Self(bytes))

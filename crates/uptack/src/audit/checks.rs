@@ -69,7 +69,12 @@ impl Fitting {
     }
 
     /// Tests every outcome of one law.
-    fn test_law(&mut self, counts: &[u64], stated: impl Iterator<Item = f64>, what: impl Fn(usize) -> String) {
+    pub(super) fn test_law(
+        &mut self,
+        counts: &[u64],
+        stated: impl Iterator<Item = f64>,
+        what: impl Fn(usize) -> String,
+    ) {
         let trials = counts.iter().sum();
         for (outcome, (&hits, stated)) in counts.iter().zip(stated).enumerate() {
             self.test(Hits { hits, trials }, stated, || what(outcome));
@@ -165,7 +170,7 @@ pub(super) fn lengths(halves: &[Counts; HALVES], miss: f64) -> Finding {
     })
 }
 
-fn counts_of(lengths: &[u64], counts: &BTreeMap<u64, u64>) -> Vec<u64> {
+pub(super) fn counts_of(lengths: &[u64], counts: &BTreeMap<u64, u64>) -> Vec<u64> {
     lengths.iter().map(|length| counts.get(length).copied().unwrap_or(0)).collect()
 }
 
@@ -220,7 +225,7 @@ fn differing_lengths(subject: &impl Subject, crowds: &[Truths], coins: &mut Repl
 }
 
 /// Whether the number of bytes read from the same coins depends on the input.
-fn length_depends_on<T>(
+pub(super) fn length_depends_on<T>(
     inputs: &[T],
     coins: &mut Replay<Source>,
     draw: impl Fn(&T, &mut Replay<Source>) -> Result<()>,

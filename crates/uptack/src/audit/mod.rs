@@ -25,6 +25,7 @@ mod bound;
 mod broken;
 mod checks;
 mod collect;
+mod contributions;
 mod foreign;
 mod local;
 mod release;
@@ -39,6 +40,9 @@ use serde::Serialize;
 #[doc(hidden)]
 pub use broken::BrokenControl;
 pub use checks::{Fit, Misfit, Replays};
+#[cfg(debug_assertions)]
+#[doc(hidden)]
+pub use contributions::BrokenContributions;
 pub use foreign::{ForeignAudit, ForeignOutputs, ForeignReport};
 pub use subject::AuditCoins;
 

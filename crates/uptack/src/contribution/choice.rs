@@ -78,6 +78,12 @@ impl Choices {
         self.0.is_empty()
     }
 
+    /// One by one.
+    #[cfg(debug_assertions)]
+    pub(crate) fn to_vec(&self) -> Vec<Choice> {
+        self.0.iter().copied().map(Choice).collect()
+    }
+
     pub(super) fn possibilities(&self) -> &[u32] {
         &self.0
     }

@@ -86,7 +86,7 @@ pub const MOST_COUNTS: u32 = 1 << 24;
 
 impl Contributions {
     /// The names that parse.
-    pub const NAMES: [&str; 2] = [parse::CHOICE, parse::CONTRIBUTIONS];
+    pub const NAMES: [&str; 2] = crate::mechanism::parse::CONTRIBUTIONS;
 
     /// One of `options` (K) options: taking part with probability `part` (f), and each wrong option with probability
     /// `other` (r).

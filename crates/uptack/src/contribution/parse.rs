@@ -3,11 +3,11 @@
 use super::Contributions;
 use crate::error::{Error, Result};
 use crate::fraction::Fraction;
-use crate::mechanism::parse::{by_key_or, call, fraction, sum, whole};
+use crate::mechanism::parse::{self, by_key_or, call, fraction, sum, whole};
 use crate::noise::NoiseLaw;
 
-pub(super) const CHOICE: &str = "choice";
-pub(super) const CONTRIBUTIONS: &str = "contributions";
+pub(super) const CHOICE: &str = parse::CONTRIBUTIONS[0];
+pub(super) const CONTRIBUTIONS: &str = parse::CONTRIBUTIONS[1];
 
 /// Whether a text names one of the two.
 pub(super) fn is_contributions(text: &str) -> bool {

@@ -39,7 +39,6 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::channel::{Cell, Channel, Output};
-use crate::contribution::Contributions;
 use crate::display::separated;
 use crate::error::{Error, Result};
 use crate::fraction::Fraction;
@@ -231,10 +230,10 @@ impl FromStr for Mechanism {
 
 /// The error for a name that is not that of a mechanism of a yes/no question.
 fn unknown_mechanism(name: &str) -> Error {
-    if Contributions::NAMES.contains(&name) {
+    if parse::CONTRIBUTIONS.contains(&name) {
         return Error::syntax(format!("`{name}` is not a mechanism of a yes/no question"));
     }
-    let known: Vec<&str> = Mechanism::NAMES.into_iter().chain(Contributions::NAMES).collect();
+    let known: Vec<&str> = Mechanism::NAMES.into_iter().chain(parse::CONTRIBUTIONS).collect();
     parse::unknown("mechanism", name, &known)
 }
 

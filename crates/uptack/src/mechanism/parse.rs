@@ -6,6 +6,9 @@ use crate::output::shortened;
 
 use super::{Family, RandomizedResponse, Spread};
 
+/// The names of mechanisms of contributions, which are not of a yes/no question.
+pub(crate) const CONTRIBUTIONS: [&str; 2] = ["choice", "contributions"];
+
 /// Splits `name(arguments)`.
 pub(crate) fn call(text: &str) -> Result<(&str, &str)> {
     let text = text.trim();

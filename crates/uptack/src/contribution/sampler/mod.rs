@@ -166,32 +166,52 @@ impl ContributionSampler {
         words: &mut CoinWords<'_, C>,
     ) -> Result<[Contributed; BLOCK]> {
         let coins = self.toss_block(words)?;
-        // Hidden from the compiler once for the whole block, so that it cannot turn either choice into a branch.
-        let coins = black_box(coins);
-        let possibilities: [u32; BLOCK] = std::array::from_fn(|lane| selected(truths[lane], coins[lane]));
-        let uncounted = black_box(possibilities.map(|possibility| u32::from(possibility >= self.counts)));
+        // Hidden from the compiler, once for the whole block, so that it cannot turn either choice into a branch.
+        let told = black_box(&coins.told);
+        let possibilities: [u32; BLOCK] = std::array::from_fn(|lane| {
+            selected(truths[lane], Drawn { told: told[lane], possibility: coins.possibilities[lane] })
+        });
+        let uncounted = possibilities.map(|possibility| u32::from(possibility >= self.counts));
+        let uncounted = black_box(&uncounted);
         Ok(std::array::from_fn(|lane| counted(possibilities[lane], uncounted[lane])))
     }
 
     /// What the coins of one block say. A coin that its leading bits do not decide gets another word.
-    fn toss_block<C: Coins>(&self, words: &mut CoinWords<'_, C>) -> Result<[Drawn; BLOCK]> {
+    #[inline]
+    fn toss_block<C: Coins>(&self, words: &mut CoinWords<'_, C>) -> Result<TossedBlock> {
         let mut pairs = [0; BLOCK / 2];
         words.read(&mut pairs)?;
-        let leading: [u32; BLOCK] = std::array::from_fn(|lane| (pairs[lane / 2] >> (32 * (lane % 2))) as u32);
-        let mut undecided = 0u64;
-        let mut coins = std::array::from_fn(|lane| {
-            let (drawn, decided) = self.leading.decide(leading[lane]);
-            undecided |= u64::from(!decided) << lane;
-            drawn
-        });
-        while undecided != 0 {
-            let lane = undecided.trailing_zeros() as usize;
+        let mut leading = [0; BLOCK];
+        for (pair, halves) in pairs.iter().zip(leading.as_chunks_mut().0) {
+            *halves = [*pair as u32, (pair >> 32) as u32];
+        }
+        let mut block = TossedBlock { told: [0; BLOCK], possibilities: [0; BLOCK] };
+        let mut undecided = [0; BLOCK];
+        for lane in 0..BLOCK {
+            let (drawn, rest) = self.leading.decide(leading[lane]);
+            (block.told[lane], block.possibilities[lane], undecided[lane]) = (drawn.told, drawn.possibility, rest);
+        }
+        if undecided.iter().fold(0, |any, rest| any | rest) != 0 {
+            self.toss_rest(&leading, &undecided, words, &mut block)?;
+        }
+        Ok(block)
+    }
+
+    #[cold]
+    fn toss_rest<C: Coins>(
+        &self,
+        leading: &[u32; BLOCK],
+        undecided: &[u32; BLOCK],
+        words: &mut CoinWords<'_, C>,
+        block: &mut TossedBlock,
+    ) -> Result<()> {
+        for lane in (0..BLOCK).filter(|&lane| undecided[lane] != 0) {
             let mut word = [0];
             words.read(&mut word)?;
-            coins[lane] = self.thresholds.drawn(LeadingBits::whole_coin(leading[lane], word[0]));
-            undecided &= undecided - 1;
+            let drawn = self.thresholds.drawn(LeadingBits::whole_coin(leading[lane], word[0]));
+            (block.told[lane], block.possibilities[lane]) = (drawn.told, drawn.possibility);
         }
-        Ok(coins)
+        Ok(())
     }
 
     /// Where a coin sends a contribution. Only the coin decides which way is taken.
@@ -203,6 +223,12 @@ impl ContributionSampler {
 
 /// Contributions that are drawn together.
 const BLOCK: usize = 64;
+
+/// What the coins of a block say, as [`Drawn`] does of one.
+struct TossedBlock {
+    told: [u32; BLOCK],
+    possibilities: [u32; BLOCK],
+}
 
 /// Owners whose reports are drawn before they are counted: a multiple of [`BLOCK`].
 const OWNERS_AT_A_TIME: usize = 1024;

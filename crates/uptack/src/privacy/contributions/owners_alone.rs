@@ -107,8 +107,9 @@ impl OwnersAlone {
         match (&self.method, self.linked) {
             (Method::YesNo(accountant), _) => Enclosure::new(accountant.floor(), accountant.floor()),
             (_, None) if self.told > Probability::ZERO => {
-                let told = self.told.to_f64();
-                Enclosure::of_probability(told.next_down(), told.next_up())
+                let (told, nearest) = (self.told.to_f64(), self.told.numerator() as f64);
+                let is_exact = nearest as u128 == self.told.numerator();
+                if is_exact { Enclosure::new(told, told) } else { Enclosure::new(told.next_down(), told.next_up()) }
             }
             _ => Enclosure::ZERO,
         }

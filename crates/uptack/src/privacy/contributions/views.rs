@@ -121,7 +121,7 @@ pub(super) enum Published {
     YesNo(Box<Accountant>),
     /// Several counts.
     Counts {
-        alone: OwnersAlone,
+        alone: Box<OwnersAlone>,
         /// ε by the noise of one honest aggregator; `None` without noise.
         noise: Option<f64>,
     },
@@ -133,7 +133,7 @@ impl Published {
             let accountant = release(&mechanism.channel(), owners)?;
             return Ok(Self::YesNo(Box::new(accountant.with_limit(limit))));
         }
-        let alone = OwnersAlone::new(contributions, owners)?.with_limit(limit);
+        let alone = Box::new(OwnersAlone::new(contributions, owners)?.with_limit(limit));
         Ok(Self::Counts { alone, noise: one_aggregator(contributions).map(|claim| claim.upper()) })
     }
 
@@ -194,7 +194,7 @@ impl Profile for Published {
     fn floor(&self) -> f64 {
         match self {
             Self::YesNo(accountant) => accountant.floor(),
-            Self::Counts { alone, noise: None } => Profile::floor(alone),
+            Self::Counts { alone, noise: None } => Profile::floor(alone.as_ref()),
             Self::Counts { .. } => 0.0,
         }
     }

@@ -18,7 +18,7 @@
 pub(crate) mod averaged;
 mod enumerated;
 pub(crate) mod many_classes;
-mod one_truth;
+pub(crate) mod one_truth;
 mod outcome;
 mod three_classes;
 mod two_classes;
