@@ -127,7 +127,8 @@ pub(crate) struct TrustArguments {
     /// Whose honesty the ε of the published count rests on
     #[arg(long, value_enum)]
     trust: Option<TrustArgument>,
-    /// The largest ε of all answers of an owner, or `none`; by default 8 if the aggregators add noise, else none
+    /// The largest ε of all answers of an owner, or `none`; by default, if the aggregators add noise, the smallest that
+    /// costs at most 10 % of the error, and at most 8, else none
     #[arg(long, value_name = "X|none")]
     linked_epsilon: Option<LinkedLimit>,
 }

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use uptack::Progress;
 use uptack::plan::{
-    self, Asked, Form, Noise, Objective, Over, Prior, Request, Solved, Trust, USUAL_LINKED_EPSILON, Unknown,
+    self, AnySolved, Asked, Form, Noise, Objective, Over, Prior, Request, Solved, Trust, USUAL_LINKED_EPSILON, Unknown,
 };
 use uptack::privacy::{Delta, Epsilon};
 use uptack::quantity::number;
@@ -16,8 +16,10 @@ use uptack::{Error, Fraction};
 pub struct Wanted {
     /// The purpose of the plan, which decides the defaults.
     pub purpose: Purpose,
-    /// What is asked: by default a yes/no question.
+    /// What is asked: a yes/no question, options, or contributions to several counts.
     pub asked: Asked,
+    /// How many independent queries share the limits. With more than one, their linked ε is the usual one by default.
+    pub queries: u64,
     /// How many owners will answer.
     pub owners: Option<u64>,
     /// Roughly how many of them would say yes: at least and at most.
@@ -96,7 +98,8 @@ pub struct TrustWanted {
     pub noise: Option<Noise>,
     /// Whose honesty the ε of the published count rests on.
     pub trust: Option<Trust>,
-    /// The largest ε of all answers of an owner; by default the usual one if the aggregators add noise, else none.
+    /// The largest ε of all answers of an owner. By default, if the aggregators add noise, that of coins which are nearly free
+    /// ([`plan::usual_linked_epsilon`]), else none.
     pub linked: Option<LinkedLimit>,
 }
 
@@ -197,6 +200,7 @@ impl Wanted {
         Self {
             purpose,
             asked: Asked::YesNo,
+            queries: 1,
             owners: None,
             yes,
             over: Over::Worst,
@@ -215,9 +219,15 @@ impl Wanted {
         }
     }
 
-    /// Plans, counting the progress up to [`plan::PROGRESS`].
+    /// Plans a yes/no question, counting the progress up to [`plan::PROGRESS`].
     pub fn plan(&self, progress: &Progress) -> Result<Solved, PlanError> {
         Ok(self.complete()?.solve(progress)?)
+    }
+
+    /// Plans whatever is asked.
+    pub fn plan_any(&self, progress: &Progress) -> Result<AnySolved, PlanError> {
+        let Solvable { request, unknown, error } = self.complete()?;
+        Ok(plan::solve_any(&request, unknown, error, progress)?)
     }
 
     /// Fills in the defaults of everything that is left out.
@@ -249,7 +259,7 @@ impl Wanted {
             return Err(PlanError::BadError);
         }
         let (owners, (noise, trust)) = (self.planned_owners()?, self.noise_and_trust());
-        Ok(Request {
+        let request = Request {
             asked: self.asked,
             release: self.release()?,
             answer_epsilon: self.answer_epsilon,
@@ -264,7 +274,18 @@ impl Wanted {
             objective,
             family: self.family.clone(),
             ..Request::new(owners, self.prior())
-        })
+        };
+        Ok(self.with_usual_linked(request))
+    }
+
+    /// The request with the linked ε that it gets by default: of coins that are nearly free, where the error is all that is
+    /// open. Solving for ε or for owners needs a limit that does not depend on them.
+    fn with_usual_linked(&self, request: Request) -> Request {
+        let is_usual = self.trust.linked.is_none() && request.linked_epsilon.is_some();
+        if !is_usual || self.queries > 1 || !matches!(self.unknown(), Ok(Unknown::Error)) {
+            return request;
+        }
+        Request { linked_epsilon: Some(plan::usual_linked_epsilon(&request, self.error)), ..request }
     }
 
     fn prior(&self) -> Prior {

@@ -213,9 +213,10 @@ pub(crate) fn refused(error: PlanError) -> Failure {
 impl PlanText {
     fn describe(&self, card: Option<&Path>) -> String {
         let best = &self.plan.best;
+        let linked = self.linked_words().map(|words| format!("{words}\n")).unwrap_or_default();
         let written = card.map(|path| format!("\nThe card was written to {}.\n", path.display())).unwrap_or_default();
         format!(
-            "{}\n\nError: {} (standard deviation), ± {} at 95 %.\n{}\n{}\n\n{}\n{}\n{}\n{}{written}",
+            "{}\n\nError: {} (standard deviation), ± {} at 95 %.\n{}\n{}\n{linked}\n{}\n{}\n{}\n{}{written}",
             best.mechanism,
             readable(best.sd),
             readable(best.interval95_halfwidth),

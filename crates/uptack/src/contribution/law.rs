@@ -1,5 +1,8 @@
 //! The law of one contribution, in integers.
 
+use num_bigint::BigUint;
+use num_traits::{One, ToPrimitive};
+
 use crate::error::{Error, Result};
 use crate::fraction::Fraction;
 use crate::probability::Probability;
@@ -67,6 +70,31 @@ impl ContributionLaw {
     pub fn telling(self) -> Probability {
         self.told.saturating_sub(self.other)
     }
+}
+
+/// Digits of a product of many probabilities, beyond those of each: a multiple of 2⁻¹⁹². Its error is at most 2⁻¹⁹² for each
+/// factor, far below the 2⁻⁶⁴ to which the product is rounded in the end.
+const DIGITS: u32 = 3 * Probability::BITS;
+
+/// A probability to the power of `times`, in multiples of 2⁻¹⁹².
+pub(super) fn power(probability: Probability, times: u32) -> BigUint {
+    let mut square = BigUint::from(probability.numerator()) << (DIGITS - Probability::BITS);
+    let mut product = BigUint::one() << DIGITS;
+    for bit in 0..u32::BITS - times.leading_zeros() {
+        if times >> bit & 1 == 1 {
+            product = (product * &square) >> DIGITS;
+        }
+        square = (&square * &square) >> DIGITS;
+    }
+    product
+}
+
+/// A probability times such a power, rounded to the nearest.
+pub(super) fn product(probability: Probability, power: &BigUint) -> Probability {
+    let exact = BigUint::from(probability.numerator()) * power;
+    let half = BigUint::one() << (DIGITS - 1);
+    let rounded = (exact + half) >> DIGITS;
+    rounded.to_u128().and_then(|numerator| Probability::from_numerator(numerator).ok()).unwrap_or(Probability::ONE)
 }
 
 #[cfg(test)]

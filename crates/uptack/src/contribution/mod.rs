@@ -176,12 +176,9 @@ impl Contributions {
         if self.most == 1 {
             return PerTruth { yes: told, no: other };
         }
-        let missed = |first: Probability, others: u32| {
-            let stays = |law: Probability| Fraction::from_probability(law.complement());
-            (0..others).fold(stays(first), |missed, _| missed.times(&stays(other)))
-        };
-        let is_set = |missed: Fraction| missed.complement().round();
-        PerTruth { yes: is_set(missed(told, self.most - 1)), no: is_set(missed(other, self.most - 1)) }
+        let others = law::power(other.complement(), self.most - 1);
+        let is_set = |first: Probability| law::product(first.complement(), &others).complement();
+        PerTruth { yes: is_set(told), no: is_set(other) }
     }
 
     /// One count as a yes/no question by itself: who belongs to it, with [`Contributions::count_law`] and the noise.
@@ -403,5 +400,21 @@ mod tests {
         let (g, r) = (1.0 - 5.0 * 0.02, 0.02_f64);
         assert!((law.yes.to_f64() - (1.0 - (1.0 - g) * (1.0 - r).powi(2))).abs() < 1e-15);
         assert!((law.no.to_f64() - (1.0 - (1.0 - r).powi(3))).abs() < 1e-15);
+    }
+
+    /// The law of one count is rounded once, from more digits than it keeps, however many contributions there are.
+    #[test]
+    fn the_law_of_a_count_is_that_of_exact_fractions() {
+        for text in ["contributions(counts=5,most=3,r=0.02)", "contributions(counts=90,most=40,r=1/307)"] {
+            let contributions = read(text);
+            let stays = |law: Probability| Fraction::from_probability(law.complement());
+            let other = stays(contributions.law().other());
+            let missed = |first: Probability| (1..contributions.most()).fold(stays(first), |all, _| all.times(&other));
+            let law = contributions.count_law();
+            assert_eq!(law.yes, missed(contributions.law().told()).complement().round());
+            assert_eq!(law.no, missed(contributions.law().other()).complement().round());
+        }
+        let many = read("contributions(counts=16777216,most=16777216,r=1e-8)").count_law();
+        assert!((many.no.to_f64() - (1.0 - (16_777_216.0 * (-1e-8f64).ln_1p()).exp())).abs() < 1e-12);
     }
 }

@@ -531,4 +531,55 @@ mod tests {
             }
         }
     }
+
+    fn with_noise(sum: LatticeSum<'static>, scale: &str, draws: u32) -> LatticeSum<'static> {
+        LatticeSum { noise: Some(AddedNoise { law: NoiseLaw::laplace(scale.parse().unwrap()), draws }), ..sum }
+    }
+
+    /// Noise in the transform is noise added draw by draw, which loses no digits.
+    #[test]
+    fn many_draws_of_noise_agree_with_convolution() {
+        let count = sum(&[0, 1], (10, &[0.2, 0.8]), (50, &[0.9, 0.1]));
+        for (scale, draws) in [("0.3", 4), ("2", 4), ("2", 6), ("1", 24), ("3", 200)] {
+            let noisy = with_noise(count, scale, draws);
+            let law = noisy.noise.unwrap().law;
+            for far in [false, true] {
+                let (first, last) = noisy.window(FAR_NEGLIGIBLE);
+                let mut slow = vec![0.0; (last - first + 1) as usize];
+                for (value, mass) in count.exact(true).values() {
+                    slow[(value - first) as usize] = mass;
+                }
+                (0..draws).for_each(|_| law.add_draw(&mut slow));
+                let slow = ExactLaw::new(first, slow);
+                let fast = noisy.exact(far);
+                for z in -80..=80 {
+                    let x = (noisy.mean() + f64::from(z) / 10.0 * noisy.variance().sqrt()).round() as i128;
+                    let (fast, slow) = (fast.tails(x), slow.tails(x));
+                    for (fast, slow) in [(fast.upper, slow.upper), (fast.lower, slow.lower)] {
+                        assert!((fast - slow).abs() < 2e-13, "{scale} {draws} {z}: {fast} {slow}");
+                        let relative = (fast / slow - 1.0).abs();
+                        assert!(!far || slow < 1e-14 || relative < 1e-6, "{scale} {draws} {z}: {relative} of {slow}");
+                    }
+                }
+            }
+        }
+    }
+
+    /// Where noise is all that matters, the relative error of a tail is below half of one over the number of draws.
+    #[test]
+    fn saddle_points_of_noise_err_by_its_draws() {
+        let nobody = sum(&[0, 1], (0, &[0.5, 0.5]), (0, &[0.5, 0.5]));
+        for draws in [4, 6, 10, 40, 200] {
+            let noisy = with_noise(nobody, "20", draws);
+            let law = noisy.exact(true);
+            for z in -50..=50 {
+                let x = (f64::from(z) / 10.0 * noisy.variance().sqrt()).round() as i128;
+                let (fast, slow) = (noisy.saddle_point(x), law.tails(x));
+                for (fast, slow) in [(fast.upper, slow.upper), (fast.lower, slow.lower)] {
+                    let error = (fast / slow - 1.0).abs() * f64::from(draws);
+                    assert!(error < 0.5, "{draws} at {z}: {fast} {slow}");
+                }
+            }
+        }
+    }
 }

@@ -47,7 +47,7 @@ pub use solve::{
     Infeasible, Solved, Tradeoff, Unknown, explain, solve, solve_epsilon, solve_epsilon_with, solve_owners,
     solve_owners_with, tradeoff, unattainable,
 };
-pub use usual_linked::{NEARLY_FREE, usual_linked_epsilon};
+pub use usual_linked::{NEARLY_FREE, linked_words, usual_linked_epsilon};
 
 use std::iter;
 

@@ -27,20 +27,19 @@ const STEPS: u32 = 10;
 /// # Ok::<(), uptack::Error>(())
 /// ```
 pub fn usual_linked_epsilon(request: &Request, error: Option<f64>) -> f64 {
-    // Coins and noise together are not ordered by what they reveal, and slow to account for: one honest aggregator decides.
-    let bounded = |linked: Option<f64>| Request {
-        linked_epsilon: linked,
-        linked_epsilon_for_noise_only: false,
-        noise: Noise::Aggregators,
-        trust: Trust::OneAggregator,
-        ..request.clone()
-    };
-    let Ok(free) = least_sd(&bounded(None)) else { return USUAL_LINKED_EPSILON };
+    let Ok(free) = least_sd(&bounded(request, None)) else { return USUAL_LINKED_EPSILON };
     let most = (free * (1.0 + NEARLY_FREE)).min(error.unwrap_or(f64::INFINITY));
     let linked = |step: u32| f64::from(step) / f64::from(STEPS);
-    let is_enough = |step: u32| least_sd(&bounded(Some(linked(step)))).is_ok_and(|sd| sd <= most);
+    let is_enough = |step: u32| least_sd(&bounded(request, Some(linked(step)))).is_ok_and(|sd| sd <= most);
     let usual = (USUAL_LINKED_EPSILON * f64::from(STEPS)) as u32;
     linked(first_enough(usual, is_enough))
+}
+
+/// The request with another bound. Coins and noise together are not ordered by what they reveal, and slow to account for: one
+/// honest aggregator decides.
+fn bounded(request: &Request, linked_epsilon: Option<f64>) -> Request {
+    let (noise, trust) = (Noise::Aggregators, Trust::OneAggregator);
+    Request { linked_epsilon, linked_epsilon_for_noise_only: false, noise, trust, ..request.clone() }
 }
 
 /// The first number up to `last` that is enough, by halving; `last` if no smaller one is.
@@ -53,7 +52,13 @@ fn first_enough(last: u32, is_enough: impl Fn(u32) -> bool) -> u32 {
     high
 }
 
-/// Which linked ε a plan chose by itself and what its coins cost; `None` if it was given one.
+/// Which linked ε was chosen for a request and what its coins cost, given the error of its plan; `None` if it was given one.
+pub fn linked_words(request: &Request, sd: f64) -> Option<String> {
+    let free = least_sd(&bounded(request, None)).ok()?;
+    words(request, &[Tradeoff { linked: None, sd: free }], sd)
+}
+
+/// The same with the errors of the plan's trade-off.
 pub(super) fn words(request: &Request, tradeoff: &[Tradeoff], sd: f64) -> Option<String> {
     let linked = request.linked_epsilon.filter(|_| request.linked_epsilon_for_noise_only)?;
     let free = tradeoff.iter().find(|one| one.linked.is_none())?.sd;
@@ -80,8 +85,8 @@ mod tests {
     /// One step less would cost more than a tenth, and the step itself does not.
     #[test]
     fn the_strongest_coins_that_are_nearly_free_are_chosen() {
-        let series = Asked::Counts { counts: 288, most: 1 };
-        for (asked, owners) in [(Asked::YesNo, 100), (Asked::YesNo, 1000), (Asked::Options(12), 100), (series, 300)] {
+        let series = Asked::Counts { counts: 12, most: 1 };
+        for (asked, owners) in [(Asked::YesNo, 100), (Asked::YesNo, 1000), (Asked::Options(12), 100), (series, 200)] {
             let request = request(asked, owners);
             let at = |linked| least_sd(&Request { linked_epsilon: linked, ..request.clone() }).unwrap();
             let (linked, free) = (usual_linked_epsilon(&request, None), at(None));

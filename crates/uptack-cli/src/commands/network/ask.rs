@@ -7,7 +7,7 @@ use clap::Args;
 use serde_json::{Value, json};
 use uptack::card::{self, Card, Operators, Remedy, plan_whole, whole_progress};
 use uptack::display::{self, Rounding};
-use uptack::plan::{Request, Trust};
+use uptack::plan::{Request, Trust, linked_words};
 use uptack::{Fraction, Progress};
 use uptack_dap::desk_client::{DeskClient, Opened, OpenedQuery, Schedule, answer_link};
 use uptack_document::{Purpose, Wanted};
@@ -120,7 +120,7 @@ pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<()> {
     arguments.out.as_deref().map_or(Ok(()), check_card_path)?;
     let client = arguments.desk.client()?;
     arguments.page.as_ref().map_or(Ok(()), |page| check_page(page, arguments.desk.address()))?;
-    let request = arguments.request()?;
+    let request = arguments.request(&question)?;
     let card = arguments.plan(&question, &request, &client)?;
     let opened = arguments.open(&client, &card, schedule)?;
     let first = opened.queries.first().ok_or_else(|| Failure::environment("the desk opened nothing"))?;
@@ -229,8 +229,9 @@ impl Arguments {
         Err(Failure::request(format!("{imprecision}; nothing was asked")).with_hint(remedy_words(&remedies)))
     }
 
-    fn request(&self) -> Result<Request> {
+    fn request(&self, question: &Question) -> Result<Request> {
         let wanted = Wanted {
+            queries: self.queries(question)?,
             owners: Some(self.owners),
             epsilon: Some(self.epsilon),
             delta: self.delta,
@@ -285,7 +286,8 @@ impl Arguments {
 
     fn describe(&self, opened: &Opened, request: &Request) -> String {
         let queries: String = opened.queries.iter().map(|query| self.query_lines(&opened.card, query)).collect();
-        format!("{queries}\n{}{}", describe_card(&opened.card, request), self.people_words(opened))
+        let (card, linked) = (describe_card(&opened.card, request), chosen_linked(&opened.card, request));
+        format!("{queries}\n{card}{linked}{}", self.people_words(opened))
     }
 
     /// How people answer, and what keeps them from it; nothing if devices are asked.
@@ -359,6 +361,13 @@ fn describe_card(card: &Card, request: &Request) -> String {
     }
     let (mechanism, batch, claims) = (&card.mechanism, batch_words(card), lines.join("\n"));
     format!("{mechanism}\nexpected error {error} (standard deviation); {batch}\n{claims}\n")
+}
+
+/// Which linked ε was chosen and what it costs, for a single question; several share the usual one.
+fn chosen_linked(card: &Card, request: &Request) -> String {
+    let is_single = card.ballot.is_none() && card.series.is_none() && card.mechanism.noise().is_some();
+    let words = is_single.then(|| linked_words(request, card.predicted.sd.value())).flatten();
+    words.map(|words| words + "\n").unwrap_or_default()
 }
 
 /// How many answers there must be, and how many of the owners that is.

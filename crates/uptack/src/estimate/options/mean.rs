@@ -120,6 +120,9 @@ impl OptionEstimator {
     }
 }
 
+/// How precisely the ends of an interval are found, in standard deviations. Finer takes longer, and coarser makes intervals wider.
+const ROUGHLY: f64 = 1e-3;
+
 /// Σ(vₖ−μ)ŷₖ − λ(μ)(Σŷ − n) as a line in μ.
 struct MeanProblem<'a> {
     estimator: &'a OptionEstimator,
@@ -140,32 +143,21 @@ impl<'a> MeanProblem<'a> {
         let holders = estimator.consistent(reading.owners, &estimates)?;
         let valued: Vec<f64> = values.iter().map(|value| value.unwrap_or(0.0)).collect();
         let counted: Vec<f64> = values.iter().map(|value| f64::from(u8::from(value.is_some()))).collect();
-        let crowd = Crowd::new(&estimator.asked, reading.owners, &holders);
-        let sum_with = if estimator.asked.is_choice() {
-            crowd.covariance_times(&vec![1.0; holders.len()])
+        let owners = reading.owners;
+        let centring = Centring::new(estimator, owners, &holders, &estimates);
+        let (at_zero, moment) = centring.apply(&valued, &estimates);
+        let (per_unit, total) = if estimator.asked.is_choice() && values.iter().all(Option::is_some) {
+            (vec![0.0; values.len()], owners as f64)
         } else {
-            vec![0.0; holders.len()]
+            centring.apply(&counted, &estimates)
         };
-        let excess = estimates.iter().sum::<f64>() - reading.owners as f64;
-        let sum_variance: f64 = sum_with.iter().sum();
-        // Without noise and silence the sum is known, and nothing can be gained.
-        let is_certain = sum_variance <= 1e-9 * crowd.variance(&valued).max(crowd.variance(&counted));
-        let centred = |weights: Vec<f64>| {
-            let share = if is_certain { 0.0 } else { dot(&weights, &sum_with) / sum_variance };
-            let estimate = dot(&weights, &estimates) - share * excess;
-            (weights.into_iter().map(|weight| weight - share).collect::<Vec<f64>>(), estimate)
-        };
-        let ((at_zero, moment), (per_unit, total)) = (centred(valued), centred(counted));
-        let everybody = estimator.asked.is_choice() && values.iter().all(Option::is_some);
-        let (per_unit, total) =
-            if everybody { (vec![0.0; holders.len()], reading.owners as f64) } else { (per_unit, total) };
         if total <= 0.0 {
             return Err(Error::counts(
                 "the estimated number of owners with a value is not above 0, so they have no mean",
             )
             .with_hint("coins and noise hide so few owners; ask more of them, or for wider ranges"));
         }
-        Ok(Self { estimator, owners: reading.owners, holders, at_zero, per_unit, moment, total })
+        Ok(Self { estimator, owners, holders, at_zero, per_unit, moment, total })
     }
 
     fn solve(&self, (least, most): (f64, f64), confidence: Confidence) -> Result<MeanEstimate> {
@@ -173,26 +165,23 @@ impl<'a> MeanProblem<'a> {
         let inside = estimate.clamp(least, most);
         let sd = self.crowd().variance(&self.weights(inside)).sqrt() / self.total;
         let tail = confidence.miss() / 2.0;
-        let low = self.end(inside, least, |mean| self.left_side(mean) > self.reach(mean, tail, 1.0));
-        let high = self.end(inside, most, |mean| -self.left_side(mean) > self.reach(mean, tail, -1.0));
+        let precision = ROUGHLY * sd;
+        let is_too_low = |mean| self.left_side(mean) > self.reach(mean, tail, 1.0);
+        let is_too_high = |mean| -self.left_side(mean) > self.reach(mean, tail, -1.0);
+        let (low, high) = if self.is_of_everybody() {
+            // How far the left side reaches does not depend on the mean.
+            let [above, below] = [1.0, -1.0].map(|direction| self.reach(inside, tail, direction) / self.total);
+            ((estimate - above).clamp(least, inside), (estimate + below).clamp(inside, most))
+        } else {
+            (last_accepted(inside, least, precision, is_too_low), last_accepted(inside, most, precision, is_too_high))
+        };
         let interval = Interval { low, high, kind: IntervalKind::Score };
         Ok(MeanEstimate { estimate, sd, interval, owners: self.total, bin_error: None })
     }
 
-    /// The last mean from `inside` to `end` that is not rejected.
-    fn end(&self, inside: f64, end: f64, is_rejected: impl Fn(f64) -> bool) -> f64 {
-        if !is_rejected(end) {
-            return end;
-        }
-        let (mut accepted, mut rejected) = (inside, end);
-        while (rejected - accepted).abs() > 1e-6 * self.crowd().variance(&self.weights(inside)).sqrt() / self.total {
-            let middle = 0.5 * (accepted + rejected);
-            if middle == accepted || middle == rejected {
-                break;
-            }
-            if is_rejected(middle) { rejected = middle } else { accepted = middle }
-        }
-        accepted
+    /// Whether every owner has an option with a value: then the weights do not depend on the mean.
+    fn is_of_everybody(&self) -> bool {
+        self.per_unit.iter().all(|&weight| weight == 0.0)
     }
 
     fn crowd(&self) -> Crowd<'_> {
@@ -222,6 +211,52 @@ impl<'a> MeanProblem<'a> {
         let step = 0.5 * smallest_gap(&weights) / self.estimator.asked.law().telling().to_f64();
         crowd.upper_quantile(&weights, tail) * (1.0 + doubt / variance).sqrt() + step
     }
+}
+
+/// What is known of the sum of all estimates: its mean n, and how it varies with each of them.
+struct Centring {
+    /// Σ1; 0 if the true sum is not known, or if the estimates have it exactly.
+    with_sum: Vec<f64>,
+    /// Σŷ − n.
+    excess: f64,
+}
+
+impl Centring {
+    fn new(estimator: &OptionEstimator, owners: u64, holders: &[f64], estimates: &[f64]) -> Self {
+        let asked = &estimator.asked;
+        // Without noise and silence the estimates of a choice have the sum exactly, and nothing can be gained.
+        let is_exact = asked.noise().is_none() && asked.law().silent().numerator() == 0;
+        let with_sum = if asked.is_choice() && !is_exact {
+            Crowd::new(asked, owners, holders).covariance_times(&vec![1.0; holders.len()])
+        } else {
+            vec![0.0; holders.len()]
+        };
+        Self { with_sum, excess: estimates.iter().sum::<f64>() - owners as f64 }
+    }
+
+    /// The weights less the best share of the sum, and what they estimate.
+    fn apply(&self, weights: &[f64], estimates: &[f64]) -> (Vec<f64>, f64) {
+        let variance: f64 = self.with_sum.iter().sum();
+        let share = if variance > 0.0 { dot(weights, &self.with_sum) / variance } else { 0.0 };
+        let estimate = dot(weights, estimates) - share * self.excess;
+        (weights.iter().map(|weight| weight - share).collect(), estimate)
+    }
+}
+
+/// The last mean from `inside` to `end` that is not rejected, to within `precision` and rather too far.
+fn last_accepted(inside: f64, end: f64, precision: f64, is_rejected: impl Fn(f64) -> bool) -> f64 {
+    if !is_rejected(end) {
+        return end;
+    }
+    let (mut accepted, mut rejected) = (inside, end);
+    while (rejected - accepted).abs() > precision {
+        let middle = 0.5 * (accepted + rejected);
+        if middle == accepted || middle == rejected {
+            break;
+        }
+        if is_rejected(middle) { rejected = middle } else { accepted = middle }
+    }
+    rejected
 }
 
 /// The smallest difference of two different weights.

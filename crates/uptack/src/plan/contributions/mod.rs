@@ -4,18 +4,19 @@
 //! take part is searched for, and each share has the fewest wrong answers that its certificate allows.
 
 mod noisy;
+mod owners;
 #[cfg(test)]
 mod tests;
 mod words;
 
 use super::request::{Noise, Request, Trust};
 use super::solve::{self, Solved, Tradeoff, Unknown, nothing_keeps};
-use crate::certified::rounding::Enclosure;
 use crate::channel::Channel;
 use crate::contribution::Contributions;
 use crate::error::{Error, Result};
 use crate::estimate::Confidence;
-use crate::privacy::contributions::{linked_epsilon, one_aggregator};
+use crate::privacy::WorkLimit;
+use crate::privacy::contributions::ContributionViews;
 use crate::probability::Probability;
 use crate::progress::Progress;
 use crate::truth::PerTruth;
@@ -52,10 +53,8 @@ pub struct PlannedContributions {
     pub sd: f64,
     /// Half the width of the 95 % interval of one count that is to be expected.
     pub interval95_halfwidth: f64,
-    /// Local ε of all reports of one owner; `None` if there is no guarantee.
-    pub linked: Option<f64>,
-    /// ε of everything that is published if one aggregator is honest; `None` without noise.
-    pub one_aggregator: Option<Enclosure>,
+    /// Its guarantees, for the claim's owners and everything that is published together.
+    pub views: ContributionViews,
 }
 
 impl PlannedContributions {
@@ -70,8 +69,7 @@ impl PlannedContributions {
         Ok(Self {
             sd,
             interval95_halfwidth: request.predicted_half_width(&channel, Confidence::new(0.95)?)?,
-            linked: linked_epsilon(&mechanism),
-            one_aggregator: one_aggregator(&mechanism),
+            views: ContributionViews::of(&mechanism, request.claim_owners()?, request.target()?, WorkLimit::default())?,
             channel,
             mechanism,
         })
@@ -81,7 +79,11 @@ impl PlannedContributions {
 impl ContributionPlan {
     /// The ε of the claim that the request bounds; `None` means no guarantee.
     pub fn epsilon(&self) -> Option<f64> {
-        self.best.one_aggregator.map(|claim| claim.upper())
+        let views = &self.best.views;
+        match self.trust {
+            Trust::OneAggregator => views.one_aggregator.map(|claim| claim.upper()),
+            Trust::Owners => views.release.value().map(|claim| claim.upper()),
+        }
     }
 }
 
@@ -152,7 +154,7 @@ pub fn solve_any(request: &Request, unknown: Unknown, error: Option<f64>, progre
 /// request.asked = Asked::Counts { counts: 288, most: 1 };
 /// let plan = plan_contributions(&request)?;
 /// assert!(plan.best.sd < 6.71 && plan.epsilon().is_some_and(|epsilon| epsilon <= 1.0), "{}", plan.best.sd);
-/// assert!(plan.best.linked.is_some_and(|linked| linked <= 8.0));
+/// assert!(plan.best.views.linked.is_some_and(|linked| linked <= 8.0));
 /// # Ok::<(), uptack::Error>(())
 /// ```
 pub fn plan_contributions(request: &Request) -> Result<ContributionPlan> {
@@ -192,11 +194,22 @@ fn candidates(request: &Request) -> Result<Vec<Candidate>> {
             .about("asked"));
     }
     let noisy = (request.noise != Noise::None).then(|| noisy::planned(request)).flatten();
+    let plain =
+        (request.trust == Trust::Owners && request.noise != Noise::Aggregators).then(|| plain(request)).flatten();
     let measured = |mechanism: Contributions| {
         let sd = request.predicted_sd(&mechanism.count_channel()).ok().filter(|sd| sd.is_finite())?;
         Some(Candidate { mechanism, sd })
     };
-    let mut candidates: Vec<Candidate> = noisy.into_iter().filter_map(measured).collect();
+    let mut candidates: Vec<Candidate> = noisy.into_iter().chain(plain).filter_map(measured).collect();
     candidates.sort_by(|one, other| one.sd.total_cmp(&other.sd));
     Ok(candidates)
+}
+
+/// The best mechanism by owners' coins alone, to which the usual limit on the linked ε does not apply.
+fn plain(request: &Request) -> Option<Contributions> {
+    if request.asked.most() > 1 {
+        return None;
+    }
+    let linked_epsilon = request.linked_epsilon.filter(|_| !request.linked_epsilon_for_noise_only);
+    owners::planned(&Request { linked_epsilon, ..request.clone() })
 }

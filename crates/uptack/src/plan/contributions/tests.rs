@@ -4,7 +4,8 @@ use super::noisy::{CoinLaw, least_other, needed_decay};
 use super::*;
 use crate::noise::{NoiseLaw, Scale};
 use crate::plan::{Asked, Prior};
-use crate::privacy::Epsilon;
+use crate::privacy::contributions::{linked_epsilon, one_aggregator};
+use crate::privacy::{Delta, Epsilon};
 use crate::{Fraction, SeededCoins};
 
 fn noisy(asked: Asked, (owners, yes): (u64, u64), epsilon: f64, linked: Option<f64>) -> Request {
@@ -175,7 +176,7 @@ fn the_known_errors_are_reached() {
         assert!(plan.best.sd <= 1.005 * sd, "{asked:?}: {} {}", plan.best.mechanism, plan.best.sd);
         assert!(plan.best.sd == crate::plan::least_sd(&request).unwrap());
         assert!(plan.epsilon().unwrap() <= 1.0);
-        assert!(linked.is_none_or(|most| plan.best.linked.unwrap() <= most), "{:?}", plan.best.linked);
+        assert!(linked.is_none_or(|most| plan.best.views.linked.unwrap() <= most), "{:?}", plan.best.views.linked);
         assert!(
             plan.best.interval95_halfwidth > 1.5 * plan.best.sd && plan.best.interval95_halfwidth < 2.5 * plan.best.sd
         );
@@ -259,7 +260,7 @@ fn between(coins: &mut SeededCoins, low: f64, high: f64) -> f64 {
     low * (high / low).powf(f64::from(u32::from_le_bytes(bytes)) / f64::from(u32::MAX))
 }
 
-/// Random plans keep their claims by the exact functions, and nobody else in the family is better by more than 3 %.
+/// Random plans keep their claims by the exact functions, and fewer taking part would not be better by more than 3 %.
 #[test]
 fn random_plans_keep_their_claims_and_are_nearly_the_best_of_their_family() {
     let mut coins = SeededCoins::new(1);
@@ -280,11 +281,13 @@ fn random_plans_keep_their_claims_and_are_nearly_the_best_of_their_family() {
         let best = &plan.best.mechanism;
         assert!(one_aggregator(best).unwrap().upper() <= epsilon, "{best}");
         assert!(linked.is_none_or(|most| linked_epsilon(best).unwrap() <= most), "{best}");
-        if let Asked::Options(_) = asked {
+        // A count of next to nobody, and coins that leave a poor estimate anyway, are the exceptions.
+        let is_usual = yes >= 5.0 && linked.is_none_or(|linked| f64::from(counts) <= 3.0 * linked.exp());
+        if matches!(asked, Asked::Options(_)) && is_usual {
             for part in [0.999, 0.97, 0.9, 0.7, 0.4, 0.1] {
                 let law = unrounded(asked, part, least_other(asked, part, linked.unwrap_or(f64::INFINITY)));
                 let silent = sd_by_definition(&law, (owners.floor(), yes.floor()), needed_decay(&law, epsilon));
-                assert!(plan.best.sd <= 1.03 * silent, "{best}: {} for {silent} at f = {part}", plan.best.sd);
+                assert!(plan.best.sd <= 1.03 * silent, "{best}: {} for {silent} at {part}", plan.best.sd);
             }
         }
     }
@@ -302,11 +305,62 @@ fn scales_are_the_least_of_their_digits() {
     }
 }
 
+/// Options by window, hundreds of thousands of them, are planned like a few.
+#[test]
+fn many_counts_are_planned_by_the_same_closed_forms() {
+    let asked = Asked::Counts { counts: 640_000, most: 1 };
+    let plan = plan_contributions(&noisy(asked, (50_186, 100), 1.0, Some(12.0))).unwrap();
+    assert!(plan.epsilon().unwrap() <= 1.0 && plan.best.views.linked.unwrap() <= 12.0, "{}", plan.best.mechanism);
+    assert_eq!(plan.tradeoff.len(), 12);
+}
+
 /// Owners who may seldom take part answer a choice less often.
 #[test]
 fn participation_in_a_choice_is_kept() {
     let request = Request { participation: Some(0.4), ..noisy(Asked::Options(12), (50_186, 100), 1.0, Some(8.0)) };
     let best = plan_contributions(&request).unwrap().best;
     assert_eq!(best.mechanism.part(), &Fraction::new(2, 5).unwrap());
-    assert!(one_aggregator(&best.mechanism).unwrap().upper() <= 1.0 && best.linked.unwrap() <= 8.0);
+    assert!(one_aggregator(&best.mechanism).unwrap().upper() <= 1.0 && best.views.linked.unwrap() <= 8.0);
+}
+
+fn by_coins(asked: Asked, (owners, yes): (u64, u64)) -> Request {
+    let release = Some((Epsilon::new(1.0).unwrap(), Delta::new(1e-8).unwrap()));
+    Request { asked, release, ..Request::new(owners, Prior::at(yes)) }
+}
+
+/// Errors by owners' coins alone at (1, 1e-8), found by an independent program.
+#[test]
+fn the_known_errors_of_owners_alone_are_reached() {
+    for (options, yes, sd) in [(12, 0, 6.23), (12, 4182, 10.6), (2221, 22, 8.51)] {
+        let plan = plan_contributions(&by_coins(Asked::Options(options), (50_186, yes))).unwrap();
+        assert!(plan.best.sd <= 1.005 * sd, "{}: {}", plan.best.mechanism, plan.best.sd);
+        assert!(plan.epsilon().unwrap() <= 1.0 && plan.best.mechanism.noise().is_none());
+    }
+}
+
+/// Bounds on the linked ε and on taking part hold without noise as well, and contributions are a choice with one more option.
+#[test]
+fn owners_alone_keep_the_other_bounds() {
+    let choice = by_coins(Asked::Options(12), (5000, 100));
+    let free = plan_contributions(&choice).unwrap().best;
+    let linked = plan_contributions(&Request { linked_epsilon: Some(3.0), ..choice.clone() }).unwrap().best;
+    assert!(linked.views.linked.unwrap() <= 3.0 && linked.sd > free.sd);
+    let local = Request { release: None, linked_epsilon: Some(3.0), ..choice.clone() };
+    assert!(plan_contributions(&local).unwrap().best.sd <= linked.sd * (1.0 + 1e-6));
+    let seldom = plan_contributions(&Request { participation: Some(0.25), ..choice.clone() }).unwrap().best;
+    assert!(seldom.mechanism.part().to_f64() <= 0.25 && seldom.views.release.value().unwrap().upper() <= 1.0);
+    let counts = Asked::Counts { counts: 11, most: 1 };
+    let all = plan_contributions(&Request { asked: counts, ..choice }).unwrap().best;
+    assert!(all.views.release.value().unwrap().upper() <= 1.0 && all.sd >= free.sd * (1.0 - 1e-3), "{}", all.mechanism);
+}
+
+/// Where either is allowed, the better one is planned and the other one is shown.
+#[test]
+fn noise_and_coins_compete() {
+    let request = Request { noise: Noise::Any, linked_epsilon: Some(8.0), ..by_coins(Asked::Options(12), (5000, 100)) };
+    let request = Request { linked_epsilon_for_noise_only: true, ..request };
+    let plan = plan_contributions(&request).unwrap();
+    assert!(plan.best.mechanism.noise().is_some() && plan.epsilon().unwrap() <= 1.0);
+    let [coins] = &plan.alternatives[..] else { panic!("{:?}", plan.alternatives) };
+    assert!(coins.mechanism.noise().is_none() && coins.sd > plan.best.sd);
 }

@@ -26,10 +26,10 @@ pub(super) struct WholeWanted {
 
 impl WholeWanted {
     pub(super) fn read(fields: &FormFields) -> FieldResult<Self> {
-        let wanted = reading::read(fields)?;
         let (ballot, times) = (ballot(fields)?, times(fields)?);
         let counted = stand_in(ballot).counted_queries(times.unwrap_or(1)).map_err(FieldFault::at("most_yes"))?;
         let queries = counted.ok_or_else(|| FieldFault::of("times", "a series has at least one window, and an end"))?;
+        let wanted = reading::read(fields, queries)?;
         Ok(Self { wanted, ballot, times, queries })
     }
 
