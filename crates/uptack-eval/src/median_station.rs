@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::measure::{StationResult, measure};
 use crate::method::{ChangedCounts, Method};
 use crate::planned::{Crowd, Plans, ReleaseTarget};
-use crate::series::{self, DailySeries};
+use crate::series::{self, DailySeries, WINDOWS};
 use crate::settings::EvaluationSettings;
 use crate::traffic::Traffic;
 
@@ -81,9 +81,6 @@ fn point(method: Method, crowd: Crowd, wanted: ReleaseTarget, coins: (u64, u64))
     let StationResult { predicted, rmse, .. } = measured.stations[0];
     Ok(EpsilonPoint { label: method.label, epsilon: wanted.epsilon, predicted, measured: rmse })
 }
-
-/// Five-minute windows of a day.
-pub const WINDOWS: u64 = 288;
 
 /// What the releases of several windows give away together.
 #[derive(Clone, Debug, PartialEq)]

@@ -7,9 +7,11 @@ use uptack::privacy::contributions::linked_epsilon;
 use crate::compare::told_with_noise;
 use crate::error::Result;
 use crate::measure::measure;
-use crate::median_station::WINDOWS;
 use crate::method::{Method, least_sigma_of_moved};
 use crate::planned::{Crowd, NoisyTarget, Plans, ReleaseTarget};
+
+/// Five-minute windows of a day.
+pub const WINDOWS: u64 = 288;
 
 /// A way to publish a count for every window of a day, at one ε for all of them together.
 #[derive(Clone, Debug, PartialEq)]

@@ -152,7 +152,7 @@ pub(super) struct ChoiceCounts {
 
 /// What is published about one option.
 enum PublishedLaw {
-    Noisy(NoisySum),
+    Noisy(Box<NoisySum>),
     Exact(CountLaw),
 }
 
@@ -160,7 +160,7 @@ impl PublishedLaw {
     fn new(asked: &Contributions, owners: u64) -> Result<Self> {
         let channel = asked.count_channel();
         Ok(match NoisySum::new(&channel, owners)? {
-            Some(law) => Self::Noisy(law),
+            Some(law) => Self::Noisy(Box::new(law)),
             None => Self::Exact(CountLaw::new(&channel, owners)?),
         })
     }

@@ -6,9 +6,8 @@ use crate::compare::{CHOICE_BY_OWNERS, CHOICE_LINKED, Comparison, NOISE_ALONE, p
 use crate::evaluation::{Evaluation, EvaluationRow, Honest};
 use crate::findings::{AtRelease, ErrorByTrust, Growth, range};
 use crate::measure::SMALL;
-use crate::median_station::WINDOWS;
 use crate::method::MethodOrigin;
-use crate::series::{CONTRIBUTIONS, INDEPENDENT};
+use crate::series::{CONTRIBUTIONS, INDEPENDENT, WINDOWS};
 
 /// A table of plain cells.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
