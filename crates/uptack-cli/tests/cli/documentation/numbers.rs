@@ -20,7 +20,7 @@ use super::{Page, pages, root};
 const UNCHECKED: [(&str, usize); 17] = [
     ("README.md", 6),
     ("docs/DATA_MODEL.md", 1),
-    ("docs/accounting.md", 45),
+    ("docs/accounting.md", 46),
     ("docs/algebra.md", 1),
     ("docs/auditing.md", 26),
     ("docs/choosing-parameters.md", 9),
