@@ -28,6 +28,8 @@ const FAR_APART: f64 = 1.2;
 const NEARLY: f64 = 1.05;
 /// How often a sweep is repeated from the worst crowd that the last one found.
 const MOST_REPEATED: usize = 4;
+/// The relative precision of a lower end once twice the work is spent.
+const COSTLY_TOLERANCE: f64 = 0.02;
 /// Where not even the crowds of one truth can be bounded by this share of the local ε, the local ε is the claim. The larger share
 /// is for views whose ends are close, so that the claim still closes.
 const NEARLY_ALL_SHARP: f64 = 0.9995;
@@ -288,9 +290,9 @@ impl Crowds<'_> {
         function: &dyn Fn(f64, WantedEnds) -> CrowdValue,
     ) -> CrowdValue {
         if self.has_exact_values() {
-            return self.solve_one(delta, largest, None, &|epsilon| function(epsilon, WantedEnds::Both));
+            return self.solve_one(delta, largest, None, WantedEnds::Both, function);
         }
-        let above = self.solve_one(delta, largest, None, &one_end(WantedEnds::Upper, function)).upper();
+        let above = self.solve_one(delta, largest, None, WantedEnds::Upper, function).upper();
         self.solve_below(delta, above, function).with_upper(above)
     }
 
@@ -303,17 +305,20 @@ impl Crowds<'_> {
     ) -> CrowdValue {
         // If both ends are close, the root of the lower one is just below that of the upper one.
         let near = self.view.is_sharp().then_some(0.9995 * largest);
-        self.solve_one(delta, largest, near, &one_end(WantedEnds::Lower, function))
+        self.solve_one(delta, largest, near, WantedEnds::Lower, function)
     }
 
-    /// The root of a function both of whose ends come from one view; the search starts at `near` if that is given.
+    /// The root of a function both of whose ends come from one view, or of one of its ends; the search starts at `near` if that
+    /// is given.
     fn solve_one(
         &self,
         delta: f64,
         largest: f64,
         near: Option<f64>,
-        function: &dyn Fn(f64) -> CrowdValue,
+        ends: WantedEnds,
+        function: &dyn Fn(f64, WantedEnds) -> CrowdValue,
     ) -> CrowdValue {
+        let function = one_end(ends, function);
         let first = function(0.0);
         if first.upper() <= delta {
             return CrowdValue { value: Enclosure::ZERO, crowd: first.crowd };
@@ -322,14 +327,16 @@ impl Crowds<'_> {
         let mut guess = near.unwrap_or_else(|| first_guess(first.upper(), delta, largest));
         let tolerance = self.tolerance(first.value);
         for round in 1..200 {
-            if search.is_within(tolerance) {
+            // A claim rests on its upper end: the lower one is not worth much more work than was allowed.
+            let is_costly = ends == WantedEnds::Lower && self.work.overdrawn();
+            if search.is_within(if is_costly { tolerance.max(COSTLY_TOLERANCE) } else { tolerance }) {
                 break;
             }
             let found = function(guess);
             if !search.note(guess, found) {
                 let distance = 0.02 * relative_width(found.value);
                 return CrowdValue {
-                    value: around(guess, distance, search.root.ends(), delta, function),
+                    value: around(guess, distance, search.root.ends(), delta, &function),
                     ..search.found()
                 };
             }
@@ -412,11 +419,15 @@ pub(super) fn solve_from_above(delta: f64, range: (f64, f64), function: impl Fn(
     bisect(range, Middle::Geometric, usize::MAX, close, is_below).1
 }
 
-/// The function with one of its ends in place of both.
+/// The function with one of its ends in place of both, if one is wanted.
 fn one_end(ends: WantedEnds, function: &dyn Fn(f64, WantedEnds) -> CrowdValue) -> impl Fn(f64) -> CrowdValue {
     move |epsilon: f64| {
         let found = function(epsilon, ends);
-        let value = if ends == WantedEnds::Upper { found.upper() } else { found.lower() };
+        let value = match ends {
+            WantedEnds::Both => return found,
+            WantedEnds::Upper => found.upper(),
+            WantedEnds::Lower => found.lower(),
+        };
         CrowdValue { value: Enclosure::of_probability(value, value), ..found }
     }
 }
