@@ -191,7 +191,9 @@ impl<'a> Attempts<'a> {
     fn miss(&mut self, candidate: &CertifiedMechanism, share: f64) -> ControlFlow<()> {
         self.misses += 1;
         if self.watches_crowd_of(candidate, share) {
-            return ControlFlow::Continue(());
+            // Where each law has another worst crowd, watching them does not end in a certificate.
+            let is_late = self.best.is_none() && 2 * self.made > ATTEMPTS;
+            return if is_late { self.raise_allowance(share) } else { ControlFlow::Continue(()) };
         }
         if self.is_stuck(share) {
             self.retreat_from_cliff(candidate.found.participation, share);
