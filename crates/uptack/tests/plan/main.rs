@@ -5,7 +5,9 @@ mod noisy;
 mod survey;
 
 use uptack::Fraction;
-use uptack::plan::{Form, Objective, Over, Plan, Prior, Request, explain, plan, solve_epsilon, solve_owners};
+use uptack::plan::{
+    Form, Objective, Over, Plan, Prior, Request, errors_by_family, explain, plan, solve_epsilon, solve_owners,
+};
 use uptack::privacy::{Delta, Epsilon};
 
 fn request(owners: u64, yes: u64, epsilon: f64, delta: f64) -> Request {
