@@ -155,28 +155,33 @@ impl ContributionSampler {
 
     fn draw_words<C: Coins>(&self, truths: &[u32], words: &mut CoinWords<'_, C>) -> Result<Vec<Contributed>> {
         match &self.steps {
-            Some(steps) => self.draw_blocks(truths, || steps.toss_block(words)),
-            None => self.draw_blocks(truths, || self.toss_block(words)),
+            Some(steps) => self.draw_blocks(truths, |block| steps.toss_block(words, block)),
+            None => self.draw_blocks(truths, |block| self.toss_block(words, block)),
         }
     }
 
     #[inline]
-    fn draw_blocks(&self, truths: &[u32], mut toss: impl FnMut() -> Result<TossedBlock>) -> Result<Vec<Contributed>> {
-        let mut drawn = Vec::with_capacity(truths.len());
+    fn draw_blocks(
+        &self,
+        truths: &[u32],
+        mut toss: impl FnMut(&mut TossedBlock) -> Result<()>,
+    ) -> Result<Vec<Contributed>> {
+        let mut drawn = vec![Contributed(0); truths.len().next_multiple_of(BLOCK)];
+        let mut coins = TossedBlock { told: [0; BLOCK], possibilities: [0; BLOCK] };
         let (blocks, rest) = truths.as_chunks();
-        for truths in blocks {
-            drawn.extend_from_slice(&self.contributed_block(truths, &toss()?));
+        let mut last = [0; BLOCK];
+        last[..rest.len()].copy_from_slice(rest);
+        let last = (!rest.is_empty()).then_some(&last);
+        for (truths, drawn) in blocks.iter().chain(last).zip(drawn.as_chunks_mut().0) {
+            toss(&mut coins)?;
+            self.contribute_block(truths, &coins, drawn);
         }
-        if !rest.is_empty() {
-            let mut truths = [0; BLOCK];
-            truths[..rest.len()].copy_from_slice(rest);
-            drawn.extend_from_slice(&self.contributed_block(&truths, &toss()?)[..rest.len()]);
-        }
+        drawn.truncate(truths.len());
         Ok(drawn)
     }
 
     #[inline]
-    fn contributed_block(&self, truths: &[u32; BLOCK], coins: &TossedBlock) -> [Contributed; BLOCK] {
+    fn contribute_block(&self, truths: &[u32; BLOCK], coins: &TossedBlock, drawn: &mut [Contributed; BLOCK]) {
         // Hidden from the compiler, once for the whole block, so that it cannot turn either choice into a branch.
         let told = black_box(&coins.told);
         let possibilities: [u32; BLOCK] = std::array::from_fn(|lane| {
@@ -184,28 +189,29 @@ impl ContributionSampler {
         });
         let uncounted = possibilities.map(|possibility| u32::from(possibility >= self.counts));
         let uncounted = black_box(&uncounted);
-        std::array::from_fn(|lane| counted(possibilities[lane], uncounted[lane]))
+        for (lane, drawn) in drawn.iter_mut().enumerate() {
+            *drawn = counted(possibilities[lane], uncounted[lane]);
+        }
     }
 
     /// What the coins of one block say. A coin that its leading bits do not decide gets another word.
     #[inline]
-    fn toss_block<C: Coins>(&self, words: &mut CoinWords<'_, C>) -> Result<TossedBlock> {
+    fn toss_block<C: Coins>(&self, words: &mut CoinWords<'_, C>, block: &mut TossedBlock) -> Result<()> {
         let mut pairs = [0; BLOCK / 2];
         words.read(&mut pairs)?;
         let mut leading = [0; BLOCK];
         for (pair, halves) in pairs.iter().zip(leading.as_chunks_mut().0) {
             *halves = [*pair as u32, (pair >> 32) as u32];
         }
-        let mut block = TossedBlock { told: [0; BLOCK], possibilities: [0; BLOCK] };
         let mut undecided = [0; BLOCK];
         for lane in 0..BLOCK {
             let (drawn, rest) = self.leading.decide(leading[lane]);
             (block.told[lane], block.possibilities[lane], undecided[lane]) = (drawn.told, drawn.possibility, rest);
         }
         if undecided.iter().fold(0, |any, rest| any | rest) != 0 {
-            self.toss_rest(&leading, &undecided, words, &mut block)?;
+            self.toss_rest(&leading, &undecided, words, block)?;
         }
-        Ok(block)
+        Ok(())
     }
 
     #[cold]

@@ -58,23 +58,22 @@ impl WholeSteps {
 
     /// What the coins of one block say.
     #[inline]
-    pub(super) fn toss_block<C: Coins>(&self, words: &mut CoinWords<'_, C>) -> Result<TossedBlock> {
+    pub(super) fn toss_block<C: Coins>(&self, words: &mut CoinWords<'_, C>, block: &mut TossedBlock) -> Result<()> {
         let mut quadruples = [0; BLOCK / 4];
         words.read(&mut quadruples)?;
         let mut steps = [0; BLOCK];
         for (word, steps) in quadruples.iter().zip(steps.as_chunks_mut().0) {
             *steps = [*word as u16, (word >> 16) as u16, (word >> 32) as u16, (word >> 48) as u16];
         }
-        let mut block = TossedBlock { told: [0; BLOCK], possibilities: [0; BLOCK] };
         for (lane, &step) in steps.iter().enumerate() {
             let drawn = self.decided(step);
             (block.told[lane], block.possibilities[lane]) = (drawn.told, drawn.possibility);
         }
         let undecided = steps.map(|step| u8::from(step >= self.undecided_from));
         if undecided.iter().fold(0, |any, undecided| any | undecided) != 0 {
-            self.toss_rest(&steps, &undecided, words, &mut block)?;
+            self.toss_rest(&steps, &undecided, words, block)?;
         }
-        Ok(block)
+        Ok(())
     }
 
     /// What a step says that is not left to other bits.
