@@ -9,9 +9,9 @@
 import { pathToFileURL } from "node:url";
 import { chromium } from "playwright-core";
 
-const COMPARISONS = ["trust", "release", "answer", "linked", "ballot", "paper"];
-const PLOTS = [...COMPARISONS.map((name) => `error-${name}`), "error-epsilon", "coverage", "scatter", "map"];
-const FINDINGS = ["#findings", "#trust-table tbody tr", "#growth-table tbody tr", "#at-release-table tbody tr", "#intervals"];
+const COMPARISONS = ["choice", "choice-linked", "trust", "release", "answer", "linked", "paper"];
+const PLOTS = [...COMPARISONS.map((name) => `error-${name}`), "error-epsilon", "coverage", "histogram", "scatter", "map"];
+const FINDINGS = ["#findings", "#choice-table tbody tr", "#day-series tbody tr", "#trust-table tbody tr", "#growth-table tbody tr", "#at-release-table tbody tr", "#intervals"];
 const EPSILONS = ["ε answer", "ε linked", "ε release", "ε one aggregator"];
 const SMALLEST_TEXT = 8;
 const [page_path, executablePath = "/usr/bin/chromium"] = process.argv.slice(2);
@@ -33,7 +33,7 @@ for (const width of [1280, 400]) {
   const found = await page.evaluate(look, { findings: FINDINGS, comparisons: COMPARISONS, epsilons: EPSILONS });
   for (const selector of found.missing) fault(`nothing at ${selector}`);
   for (const text of found.hidden) fault(text);
-  if (found.first !== "trust") fault(`the first finding is ${found.first}`);
+  if (found.first !== "choice") fault(`the first finding is ${found.first}`);
   if (found.overflow > 0) fault(`the page is ${found.overflow} pixels too wide`);
   if (found.cells === 0) fault("the tables are empty");
   for (const name of PLOTS) {

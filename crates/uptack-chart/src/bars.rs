@@ -1,9 +1,9 @@
 //! Bars with intervals, one below the other.
 
-use crate::look::Look;
+use crate::look::{Look, Marker};
 use crate::plot::grid_column;
 use crate::scale::{Ruler, Scale};
-use crate::svg::{Anchor, Heading, INK, Svg, TEXT, WIDTH, text_lines};
+use crate::svg::{Anchor, Heading, INK, LINE_WIDTH, Svg, TEXT, WIDTH, lines, text_lines};
 
 /// One bar.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,7 +19,7 @@ pub struct Bar {
 }
 
 /// Bars in the order in which they are given.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Bars {
     /// What they show.
     pub title: String,
@@ -27,6 +27,10 @@ pub struct Bars {
     pub subtitle: String,
     /// The bars, from the top.
     pub bars: Vec<Bar>,
+    /// What the value of each bar should be, in their order; empty if nobody knows.
+    pub truths: Vec<f64>,
+    /// What to know about things that have no bar, below the others.
+    pub notes: Vec<String>,
 }
 
 /// More bars than this do not fit on a page; how many are left out is said below them.
@@ -34,6 +38,7 @@ const MOST: usize = 40;
 const ROW: f64 = 28.0;
 const LEFT: f64 = 170.0;
 const RIGHT: f64 = WIDTH - 24.0;
+const NOTE_GAP: f64 = 4.0;
 /// A longer name is cut off.
 const LONGEST_NAME: usize = 20;
 
@@ -44,37 +49,43 @@ impl Bars {
     /// use uptack_chart::{Bar, Bars};
     /// let bar = |name: &str, value| Bar { name: name.to_owned(), value, low: value - 2.0, high: value + 2.0 };
     /// let bars = vec![bar("north", 12.0), bar("south", -1.0)];
-    /// let svg = Bars { title: "By side".to_owned(), subtitle: String::new(), bars }.to_svg();
+    /// let svg = Bars { title: "By side".to_owned(), bars, ..Bars::default() }.to_svg();
     /// assert!(svg.contains("north</text>") && svg.matches("<rect").count() >= 3);
     /// ```
     pub fn to_svg(&self) -> String {
         let heading = Heading::new(&self.title, &self.subtitle);
-        let (shown, left_out) = self.bars.split_at(self.bars.len().min(MOST));
-        let plot = BarPlot::new(shown, heading.height());
-        let note_height = if left_out.is_empty() { 0.0 } else { 24.0 };
-        let mut svg = Svg::new(WIDTH, plot.bottom() + 34.0 + note_height, &self.title, &self.subtitle);
+        let shown = &self.bars[..self.bars.len().min(MOST)];
+        let plot = BarPlot::new(shown, &self.truths, heading.height());
+        let notes = self.note_lines();
+        let note_height = notes.len() as f64 * (TEXT + NOTE_GAP);
+        let mut svg = Svg::new(WIDTH, plot.bottom() + 40.0 + note_height, &self.title, &self.subtitle);
         heading.draw(&mut svg);
         plot.draw(&mut svg);
-        if !left_out.is_empty() {
-            let note = format!("and {} more, each of them smaller", left_out.len());
-            text_lines(&mut svg, plot.bottom() + 26.0, TEXT, 4.0, &[note]);
-        }
+        text_lines(&mut svg, plot.bottom() + 26.0, TEXT, NOTE_GAP, &notes);
         svg.finish()
+    }
+
+    fn note_lines(&self) -> Vec<String> {
+        let left_out = self.bars.len().saturating_sub(MOST);
+        let more = (left_out > 0).then(|| format!("and {left_out} more, each of them smaller"));
+        more.iter().chain(&self.notes).flat_map(|note| lines(note, TEXT, LINE_WIDTH)).collect()
     }
 }
 
 /// The bars that are shown, on one scale.
 struct BarPlot<'a> {
     bars: &'a [Bar],
+    truths: &'a [f64],
     top: f64,
     ruler: Ruler,
 }
 
 impl<'a> BarPlot<'a> {
-    fn new(bars: &'a [Bar], top: f64) -> Self {
+    fn new(bars: &'a [Bar], truths: &'a [f64], top: f64) -> Self {
+        let truths = &truths[..truths.len().min(bars.len())];
         let values = bars.iter().flat_map(|bar| [bar.low, bar.high, bar.value]);
-        let ruler = Ruler::new(Scale::Linear, None, values.chain([0.0]));
-        Self { bars, top, ruler }
+        let ruler = Ruler::new(Scale::Linear, None, values.chain(truths.iter().copied()).chain([0.0]));
+        Self { bars, truths, top, ruler }
     }
 
     fn bottom(&self) -> f64 {
@@ -87,6 +98,10 @@ impl<'a> BarPlot<'a> {
         }
         for (index, bar) in self.bars.iter().enumerate() {
             self.draw_bar(svg, bar, self.top + index as f64 * ROW);
+        }
+        for (index, &truth) in self.truths.iter().enumerate() {
+            let at = (self.x(truth), self.top + (index as f64 + 0.5) * ROW);
+            Look::numbered(1).marked(Marker::Diamond).mark(svg, at);
         }
     }
 
@@ -135,11 +150,21 @@ mod tests {
     #[test]
     fn many_bars_are_counted_and_hostile_names_stay_text() {
         let bar = |index: usize| Bar { name: format!("<b>{index}"), value: 50.0 - index as f64, low: 0.0, high: 60.0 };
-        let bars = Bars { title: "t".to_owned(), subtitle: String::new(), bars: (0..MOST + 3).map(bar).collect() };
+        let bars = Bars { title: "t".to_owned(), bars: (0..MOST + 3).map(bar).collect(), ..Bars::default() };
         let svg = bars.to_svg();
         assert!(svg.contains("and 3 more") && svg.contains("&lt;b&gt;0") && !svg.contains("<b>"));
         assert!(!svg.contains("NaN"));
         let empty = Bars { bars: Vec::new(), ..bars };
         assert!(empty.to_svg().ends_with("</svg>\n"));
+    }
+
+    #[test]
+    fn truths_are_marked_and_notes_are_below() {
+        let bar = Bar { name: "a".to_owned(), value: 5.0, low: 3.0, high: 7.0 };
+        let plain = Bars { bars: vec![bar; 2], ..Bars::default() };
+        let known = Bars { truths: vec![4.0, 6.0, 9.0], notes: vec!["the rest: 12".to_owned()], ..plain.clone() };
+        let polygons = |bars: &Bars| bars.to_svg().matches("<polygon").count();
+        assert_eq!((polygons(&plain), polygons(&known)), (0, 2), "a truth without a bar is left out");
+        assert!(known.to_svg().contains("the rest: 12</text>"));
     }
 }

@@ -4,10 +4,10 @@ use crate::svg::{Position, Svg, coordinates, number, points};
 
 /// First the colours of Okabe and Ito, in order of falling contrast with the background and without their yellow, which is
 /// hard to see on white; then darker and other ones for pictures, or sets of pictures, with more series.
-const COLOURS: [&str; 26] = [
+const COLOURS: [&str; 30] = [
     "#0072B2", "#D55E00", "#009E73", "#000000", "#CC79A7", "#E69F00", "#56B4E9", "#6B6B6B", "#5D3A9B", "#8C510A",
     "#01665E", "#A50026", "#7A8B00", "#003C67", "#8B3A00", "#00573F", "#9E9E9E", "#A3006F", "#B8860B", "#2A4BD7",
-    "#404040", "#9970AB", "#C51B7D", "#3B7A00", "#E0607E", "#2FA49A",
+    "#404040", "#9970AB", "#C51B7D", "#3B7A00", "#E0607E", "#2FA49A", "#4F6D8F", "#7F6000", "#6A00B8", "#C04000",
 ];
 
 /// The pattern of a line.
@@ -244,7 +244,7 @@ mod tests {
         for (index, first) in looks.iter().enumerate() {
             for (other, second) in looks.iter().enumerate().skip(index + 1) {
                 assert_ne!(first.colour, second.colour, "{index} and {other}");
-                assert_eq!(first.marker == second.marker, other == index + 13, "{index} and {other}");
+                assert_eq!(first.marker == second.marker, (other - index) % 13 == 0, "{index} and {other}");
                 assert!(other >= 8 || first.dash != second.dash, "{index} and {other}");
             }
         }

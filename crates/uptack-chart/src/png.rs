@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use resvg::tiny_skia::{Pixmap, Transform};
 use resvg::usvg::{self, Options, Tree, fontdb};
 
-use crate::{Chart, Map, Sheet};
+use crate::{Bars, Chart, Map, Sheet};
 
 /// Wider pictures are refused, so that a mistyped width does not fill the memory.
 const WIDEST: u32 = 10_000;
@@ -25,6 +25,13 @@ impl std::error::Error for RenderError {}
 
 impl Chart {
     /// The chart as a PNG of this many pixels across.
+    pub fn to_png(&self, width: u32) -> Result<Vec<u8>, RenderError> {
+        render(&self.to_svg(), width)
+    }
+}
+
+impl Bars {
+    /// The bars as a PNG of this many pixels across.
     pub fn to_png(&self, width: u32) -> Result<Vec<u8>, RenderError> {
         render(&self.to_svg(), width)
     }

@@ -7,8 +7,9 @@ use std::path::Path;
 
 use uptack::algebra::Program;
 use uptack::card::Card;
+use uptack::contribution::{AnyMechanism, Contributions};
 use uptack::{Channel, Mechanism};
-use uptack_document::mechanism_from_json;
+use uptack_document::any_mechanism_from_json;
 
 use crate::failure::{Failure, IoResultExt, Result, ResultExt};
 
@@ -59,7 +60,8 @@ impl<'a> InputSource<'a> {
         text.map(without_mark)
     }
 
-    fn unreadable(self, error: &io::Error) -> Failure {
+    /// Why the source cannot be read.
+    pub(crate) fn unreadable(self, error: &io::Error) -> Failure {
         match self {
             Self::File(path) => Failure::reading(path, error),
             Self::Standard => Failure::reading_input(error),
@@ -112,7 +114,7 @@ pub(crate) struct LoadedMechanism {
 }
 
 impl LoadedMechanism {
-    fn new(mechanism: Mechanism) -> Self {
+    pub(crate) fn new(mechanism: Mechanism) -> Self {
         let channel = mechanism.channel();
         Self { mechanism, channel, card: None }
     }
@@ -123,14 +125,49 @@ impl LoadedMechanism {
     }
 }
 
-/// Reads a MECHANISM argument: a text, or a file that holds one, as JSON, as privacy algebra or as a query card.
+/// What a MECHANISM argument names.
+pub(crate) enum Loaded {
+    YesNo(Box<LoadedMechanism>),
+    Contributions(Box<Contributions>),
+}
+
+impl From<LoadedMechanism> for Loaded {
+    fn from(mechanism: LoadedMechanism) -> Self {
+        Self::YesNo(Box::new(mechanism))
+    }
+}
+
+impl From<AnyMechanism> for Loaded {
+    fn from(mechanism: AnyMechanism) -> Self {
+        match mechanism {
+            AnyMechanism::YesNo(mechanism) => LoadedMechanism::new(*mechanism).into(),
+            AnyMechanism::Contributions(contributions) => Self::Contributions(contributions),
+        }
+    }
+}
+
+/// Reads a MECHANISM argument where only a yes/no question makes sense.
 pub(crate) fn read_mechanism(argument: &str) -> Result<LoadedMechanism> {
+    match read_any_mechanism(argument)? {
+        Loaded::YesNo(mechanism) => Ok(*mechanism),
+        Loaded::Contributions(contributions) => {
+            Err(Failure::request(format!("{contributions} is not a mechanism of a yes/no question"))
+                .with_hint("channel, privacy, plan, privatize, tally, estimate, simulate and audit take it"))
+        }
+    }
+}
+
+/// Reads a MECHANISM argument: a text, or a file that holds one, as JSON, as privacy algebra or as a query card.
+pub(crate) fn read_any_mechanism(argument: &str) -> Result<Loaded> {
     let path = Path::new(argument);
     if argument.contains('(') || !path.exists() {
-        return argument.parse().map(LoadedMechanism::new).map_err(|error| unreadable(argument, error));
+        return argument
+            .parse()
+            .map(|mechanism: AnyMechanism| mechanism.into())
+            .map_err(|error| unreadable(argument, error));
     }
     if has_extension(path, "alg") {
-        return Ok(LoadedMechanism::new(read_algebra(path)?.mechanism().clone()));
+        return Ok(LoadedMechanism::new(read_algebra(path)?.mechanism().clone()).into());
     }
     read_document(path)
 }
@@ -142,12 +179,12 @@ pub(crate) fn read_algebra(path: &Path) -> Result<Program> {
 }
 
 /// Reads a query card, or the JSON of a channel.
-fn read_document(path: &Path) -> Result<LoadedMechanism> {
+fn read_document(path: &Path) -> Result<Loaded> {
     let text = read_small_file(path)?;
     if is_toml(path) || text.contains("\"minimum_batch\"") {
-        return LoadedMechanism::from_card(parse_card(path, &text)?).at(path.display());
+        return LoadedMechanism::from_card(parse_card(path, &text)?).map(Loaded::from).at(path.display());
     }
-    mechanism_from_json(&text).map(LoadedMechanism::new).at(path.display())
+    any_mechanism_from_json(&text).map(Loaded::from).at(path.display())
 }
 
 fn unreadable(argument: &str, error: uptack::Error) -> Failure {

@@ -1,6 +1,7 @@
 //! The command line of Uptack: stdout is data, stderr is talk.
 
 mod arguments;
+mod choices;
 mod commands;
 mod failure;
 mod input;
@@ -33,7 +34,8 @@ const ABOUT: &str = "Counts a crowd without learning anyone's answer";
 const LONG_ABOUT: &str = "Counts a crowd without learning anyone's answer.
 
 Each owner answers a yes/no question with Yes, No or ⊥ (not participating), chosen by random coin flips on the owner's \
-device. The analyst sees only tallies, cancels the noise and estimates how many would say yes, with an interval.
+device, or names one of several options in the same way. The analyst sees only tallies, cancels the noise and estimates how many \
+would say yes, or have each option, with an interval.
 
 A MECHANISM is written name(key=value, …), or is the path of a file that holds one: JSON, or privacy algebra (.alg). Probabilities may be decimals \
 (0.05), fractions (1/20) or percentages (5%).";
@@ -45,6 +47,9 @@ const AFTER_HELP: &str = "Mechanisms:
   cancelling(b1, b2, b3, s)                 blended(b1, b2, b3, f1, f2, ry, rn)
   normal-form(f, r)                         spread(pairs, f, r)
   custom(11=0.3:0.45, 12=0.4:0.1, …)        any channel, as its cells
+  choice(k, f, r)                           one of k options
+  contributions(counts, most, r)            up to most of many counts
+Each of one answer, and both of options, may end in + laplace(scale).
 
 Exit codes: 0 success, 1 invalid input or request, 2 failure of the program or its environment.";
 

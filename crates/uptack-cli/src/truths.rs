@@ -1,6 +1,8 @@
 //! Truths from a file or from standard input: one per line, or in a column of CSV.
 
-use std::io::Read;
+use std::fs::File;
+use std::io::{self, IsTerminal, Read, StdinLock};
+use std::path::Path;
 
 use memchr::memchr_iter;
 use uptack::{Truth, Truths};
@@ -8,7 +10,8 @@ use uptack_owner::attributes::suspected_separator;
 
 use crate::arguments::separator_advice;
 use crate::failure::{Failure, Result};
-use crate::input::InputSource;
+use crate::input::{InputSource, open};
+use crate::progress::{Watched, say};
 
 /// Owners whose truths are handed on at a time.
 const BATCH: usize = 1 << 14;
@@ -20,37 +23,29 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 const HINT: &str = "write yes, no, 1, 0, true or false, one per line; --column reads a column of CSV";
 
-/// Where truths come from, and how they are written.
+/// Where values come from, one per owner.
 #[derive(Clone, Copy)]
-pub(crate) struct TruthReader<'a> {
+pub(crate) struct ValueReader<'a> {
     pub(crate) input: InputSource<'a>,
-    /// The column of a CSV file with a header; without it, there is one truth per line.
+    /// The column of a CSV file with a header; without it, there is one value per line.
     pub(crate) column: Option<&'a str>,
     /// The sign between the fields of the CSV file; by default a comma.
     pub(crate) separator: Option<char>,
-    /// The value that is a yes; without it, truths are words such as yes and no.
-    pub(crate) yes: Option<&'a str>,
 }
-
-/// Receives the truths of some owners.
-type TakeTruths<'t> = &'t mut dyn FnMut(&Truths) -> Result<()>;
 
 /// Receives each value, with its line.
 type TakeValue<'t> = &'t mut dyn FnMut(u64, &[u8]) -> Result<()>;
 
-impl<'a> TruthReader<'a> {
-    /// Hands on the truths in batches; the last one may be small, and there is at least one owner.
-    pub(crate) fn read(self, source: &mut dyn Read, take: TakeTruths<'_>) -> Result<()> {
-        let mut batch = PendingTruths { reader: self, truths: Truths::new(), owners: 0, take };
-        let mut add = |line: u64, value: &[u8]| batch.add(line, value);
+impl<'a> ValueReader<'a> {
+    /// Hands on the values one by one. A line of more than `longest` bytes is refused with this hint.
+    pub(crate) fn read(self, source: &mut dyn Read, (longest, hint): (usize, &str), take: TakeValue<'_>) -> Result<()> {
         match self.column {
-            None => self.read_lines(source, &mut add)?,
-            Some(name) => self.read_column(source, name, &mut add)?,
+            Some(name) => self.read_column(source, name, take),
+            None => self.read_lines(source, (longest, hint), take),
         }
-        batch.finish()
     }
 
-    fn read_lines(self, source: &mut dyn Read, take: TakeValue<'_>) -> Result<()> {
+    fn read_lines(self, source: &mut dyn Read, (longest, hint): (usize, &str), take: TakeValue<'_>) -> Result<()> {
         let mut lines = LineReader { take, number: 0 };
         let mut buffer = vec![0; CHUNK];
         let mut pending = 0;
@@ -61,8 +56,8 @@ impl<'a> TruthReader<'a> {
                 return if pending > 0 { lines.line(&buffer[..pending]) } else { Ok(()) };
             }
             let start = lines.complete(&buffer[..end])?;
-            if end - start > LONGEST_LINE {
-                return Err(self.fault(lines.number + 1, "too long for a truth").with_hint(HINT));
+            if end - start > longest {
+                return Err(self.fault(lines.number + 1, "too long for a truth").with_hint(hint));
             }
             buffer.copy_within(start..end, 0);
             pending = end - start;
@@ -91,6 +86,36 @@ impl<'a> TruthReader<'a> {
         }
     }
 
+    /// The line at fault is named and not shown: it is somebody's truth.
+    pub(crate) fn fault(self, line: u64, what: &str) -> Failure {
+        Failure::request(format!("line {line}: {what}")).at(self.input)
+    }
+
+    /// There is nobody in the input.
+    pub(crate) fn no_truths(self) -> Failure {
+        self.fault(if self.column.is_some() { 2 } else { 1 }, "there are no truths")
+    }
+}
+
+/// Where truths come from, and how they are written.
+#[derive(Clone, Copy)]
+pub(crate) struct TruthReader<'a> {
+    pub(crate) values: ValueReader<'a>,
+    /// The value that is a yes; without it, truths are words such as yes and no.
+    pub(crate) yes: Option<&'a str>,
+}
+
+/// Receives the truths of some owners.
+type TakeTruths<'t> = &'t mut dyn FnMut(&Truths) -> Result<()>;
+
+impl TruthReader<'_> {
+    /// Hands on the truths in batches; the last one may be small, and there is at least one owner.
+    pub(crate) fn read(self, source: &mut dyn Read, take: TakeTruths<'_>) -> Result<()> {
+        let mut batch = PendingTruths { reader: self, truths: Truths::new(), owners: 0, take };
+        self.values.read(source, (LONGEST_LINE, HINT), &mut |line, value| batch.add(line, value))?;
+        batch.finish()
+    }
+
     fn parse(self, value: &[u8]) -> Option<Truth> {
         match self.yes {
             Some(yes) => Some(if value == yes.trim().as_bytes() { Truth::Yes } else { Truth::No }),
@@ -98,19 +123,27 @@ impl<'a> TruthReader<'a> {
         }
     }
 
-    /// The line at fault is named and not shown: it is somebody's truth.
-    fn fault(self, line: u64, what: &str) -> Failure {
-        Failure::request(format!("line {line}: {what}")).at(self.input)
-    }
-
     fn not_a_truth(self, line: u64, is_empty: bool) -> Failure {
-        match self.column {
-            Some(name) => self
-                .fault(line, &format!("the value of `{name}` is neither yes nor no"))
+        let fault = |what: &str| self.values.fault(line, what);
+        match self.values.column {
+            Some(name) => fault(&format!("the value of `{name}` is neither yes nor no"))
                 .with_hint("say which value means yes, as in --yes A1"),
-            None => self.fault(line, if is_empty { "an empty line" } else { "not a truth" }).with_hint(HINT),
+            None => fault(if is_empty { "an empty line" } else { "not a truth" }).with_hint(HINT),
         }
     }
+}
+
+/// A file whose reading is shown, unless rows are written to the terminal.
+pub(crate) fn watched_file(path: &Path) -> Result<Watched<File>> {
+    Ok(Watched::file(open(path)?).unless(io::stdout().is_terminal()))
+}
+
+/// Standard input; whoever sits at a terminal is told what to type.
+pub(crate) fn truths_from_input() -> StdinLock<'static> {
+    if io::stdin().is_terminal() {
+        say("reading truths from the terminal, one per line; end with Ctrl-D\n");
+    }
+    io::stdin().lock()
 }
 
 /// Numbers the lines and hands them on.
@@ -176,8 +209,7 @@ impl PendingTruths<'_, '_> {
 
     fn finish(mut self) -> Result<()> {
         if self.owners == 0 {
-            let line = if self.reader.column.is_some() { 2 } else { 1 };
-            return Err(self.reader.fault(line, "there are no truths").with_hint(HINT));
+            return Err(self.reader.values.no_truths().with_hint(HINT));
         }
         if self.truths.is_empty() { Ok(()) } else { self.hand_on() }
     }

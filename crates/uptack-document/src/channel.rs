@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use uptack::algebra::{Program, Solution, to_text};
+use uptack::contribution::{AnyMechanism, ContributionLaw};
 use uptack::mechanism::{Custom, Noisy};
 use uptack::privacy::{LoneOwner, lone_owners};
 use uptack::{Cell, Channel, Mechanism, NoiseLaw, Output, Probability, answer_name};
@@ -56,7 +57,7 @@ impl<'a> DecimalCell<'a> {
 /// The output of `uptack channel --json`; further fields are ignored.
 #[derive(Deserialize)]
 struct ChannelFile {
-    mechanism: Option<Mechanism>,
+    mechanism: Option<AnyMechanism>,
     answers: Option<Vec<Vec<Output>>>,
     exact: Option<StatedIntegers>,
     noise: Option<NoiseLaw>,
@@ -65,23 +66,64 @@ struct ChannelFile {
 #[derive(Deserialize)]
 struct StatedIntegers {
     bits: u32,
-    cells: Vec<Cell>,
+    cells: Option<Vec<Cell>>,
+    /// The law of a contribution.
+    #[serde(flatten)]
+    law: StatedLaw,
+}
+
+/// The integers of a law as a document states them.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+pub(crate) struct StatedLaw {
+    told: Option<Probability>,
+    other: Option<Probability>,
+    silent: Option<Probability>,
+}
+
+impl StatedLaw {
+    pub(crate) fn of(law: ContributionLaw) -> Self {
+        Self { told: Some(law.told()), other: Some(law.other()), silent: Some(law.silent()) }
+    }
+
+    pub(crate) fn json(self) -> Value {
+        json!({"bits": Probability::BITS, "told": self.told, "other": self.other, "silent": self.silent})
+    }
+
+    /// Whether every integer that is stated is that of a law.
+    pub(crate) fn agrees_with(self, law: ContributionLaw) -> bool {
+        let agrees = |stated: Option<Probability>, meant| stated.is_none_or(|stated| stated == meant);
+        agrees(self.told, law.told()) && agrees(self.other, law.other()) && agrees(self.silent, law.silent())
+    }
 }
 
 /// The hint for a file that contradicts itself.
 const CONTRADICTION: Option<&str> = Some("one of the two was changed; remove the one that you do not mean");
 
-/// Reads a mechanism from the JSON of a channel. If the file has both a mechanism and its integers, they must agree.
+/// Reads a mechanism of a yes/no question from the JSON of a channel. If the file has both a mechanism and its integers, they
+/// must agree.
 pub fn mechanism_from_json(text: &str) -> Result<Mechanism, Error> {
+    match any_mechanism_from_json(text)? {
+        AnyMechanism::YesNo(mechanism) => Ok(*mechanism),
+        AnyMechanism::Contributions(contributions) => {
+            Err(Error::new(format!("{contributions} is not a mechanism of a yes/no question"), None))
+        }
+    }
+}
+
+/// Reads any mechanism from the JSON that `uptack channel` writes. If the file has both a mechanism and its integers, they
+/// must agree.
+pub fn any_mechanism_from_json(text: &str) -> Result<AnyMechanism, Error> {
     let file: ChannelFile = serde_json::from_str(text).map_err(not_a_mechanism)?;
-    let stated = file.exact.map(|exact| exact.channel(file.answers)).transpose()?;
-    match (file.mechanism, stated) {
-        (Some(mechanism), stated) => {
-            check_agreement(&mechanism, stated.as_ref(), file.noise.as_ref())?;
+    file.exact.as_ref().map_or(Ok(()), StatedIntegers::check_bits)?;
+    match file.mechanism {
+        Some(mechanism) => {
+            check_agreement(&mechanism, file.exact, file.answers, file.noise.as_ref())?;
             Ok(mechanism)
         }
-        (None, Some(stated)) => custom(stated, file.noise),
-        (None, None) => Err(Error::new("neither `mechanism` nor `exact` is in it", None)),
+        None => match file.exact.map(|exact| exact.channel(file.answers)).transpose()?.flatten() {
+            Some(stated) => custom(stated, file.noise).map(AnyMechanism::from),
+            None => Err(Error::new("neither `mechanism` nor `exact` is in it", None)),
+        },
     }
 }
 
@@ -93,12 +135,23 @@ fn not_a_mechanism(cause: serde_json::Error) -> Error {
     }
 }
 
-fn check_agreement(mechanism: &Mechanism, stated: Option<&Channel>, noise: Option<&NoiseLaw>) -> Result<(), Error> {
-    let channel = mechanism.channel();
-    if stated.is_some_and(|stated| stated.cells() != channel.cells()) {
+fn check_agreement(
+    mechanism: &AnyMechanism,
+    exact: Option<StatedIntegers>,
+    answers: Option<Vec<Vec<Output>>>,
+    noise: Option<&NoiseLaw>,
+) -> Result<(), Error> {
+    let agrees = match (mechanism, exact) {
+        (_, None) => true,
+        (AnyMechanism::Contributions(contributions), Some(exact)) => exact.law.agrees_with(contributions.law()),
+        (AnyMechanism::YesNo(mechanism), Some(exact)) => {
+            exact.channel(answers)?.is_none_or(|stated| stated.cells() == mechanism.channel().cells())
+        }
+    };
+    if !agrees {
         return Err(Error::new(format!("the integers are not those of {mechanism}"), CONTRADICTION));
     }
-    if noise.is_some() && noise != channel.noise() {
+    if noise.is_some() && noise != mechanism.noise() {
         return Err(Error::new(format!("the noise is not that of {mechanism}"), CONTRADICTION));
     }
     Ok(())
@@ -113,14 +166,20 @@ fn custom(channel: Channel, noise: Option<NoiseLaw>) -> Result<Mechanism, Error>
 }
 
 impl StatedIntegers {
-    fn channel(self, answers: Option<Vec<Vec<Output>>>) -> Result<Channel, Error> {
-        if self.bits != Probability::BITS {
-            return Err(Error::new(format!("integers over 2^{}, not 2^{}", self.bits, Probability::BITS), None));
+    fn check_bits(&self) -> Result<(), Error> {
+        if self.bits == Probability::BITS {
+            return Ok(());
         }
-        Ok(match answers {
-            Some(answers) => Channel::new(answers, self.cells)?,
-            None => Channel::from_cells(self.cells)?,
-        })
+        Err(Error::new(format!("integers over 2^{}, not 2^{}", self.bits, Probability::BITS), None))
+    }
+
+    /// The channel of the cells, if there are any.
+    fn channel(self, answers: Option<Vec<Vec<Output>>>) -> Result<Option<Channel>, Error> {
+        let Some(cells) = self.cells else { return Ok(None) };
+        Ok(Some(match answers {
+            Some(answers) => Channel::new(answers, cells)?,
+            None => Channel::from_cells(cells)?,
+        }))
     }
 }
 

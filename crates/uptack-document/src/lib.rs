@@ -5,16 +5,22 @@
 //! ([`mechanism_from_json`]), the chart of a plan ([`plan_sheet`]).
 
 mod channel;
+mod contributions;
 mod error;
 mod estimate;
+mod options;
 mod plan;
 mod privacy;
 mod wanted;
 
-pub use channel::{AlgebraDocument, ChannelDocument, PredictedSd, mechanism_from_json};
+pub use channel::{AlgebraDocument, ChannelDocument, PredictedSd, any_mechanism_from_json, mechanism_from_json};
+pub use contributions::contributions_json;
 pub use error::Error;
 pub use estimate::{EstimateDocument, Estimates, SimulationDocument, interval_name};
-pub use plan::{plan_charts, plan_json, plan_sheet, sheet_points};
+pub use options::{
+    EstimatedOptions, OptionTally, contribution_privacy_json, contribution_views_json, simulated_options_json,
+};
+pub use plan::{any_plan_json, plan_charts, plan_json, plan_sheet, planned_views, sheet_points};
 pub use privacy::{
     AuditDocument, ForeignDocument, PrivacyDocument, check_holds, pure_json, repeated_json, verification_json,
     views_json,

@@ -1,11 +1,68 @@
 //! A plan as JSON, and its charts, whose points are computed on all cores.
 
 use serde_json::{Value, json};
-use uptack::plan::{Plan, PlannedMechanism, Request, SelectionRule, Solved, Trust, Unknown, errors_by_family};
-use uptack::{Progress, parallel};
+use uptack::plan::{
+    AnySolved, Plan, PlannedContributions, PlannedMechanism, Request, SelectionRule, Solved, SolvedContributions,
+    Tradeoff, Trust, USUAL_DELTA, Unknown, errors_by_family,
+};
+use uptack::privacy::contributions::ContributionViews;
+use uptack::privacy::{Delta, Target, WorkLimit};
+use uptack::{Error, Progress, parallel};
 use uptack_chart::{Chart, Errors, PlanCharts, Sheet};
 
+use crate::options::contribution_views_json;
 use crate::privacy::views_json;
+
+/// A plan of whatever was asked. A plan of options or counts also has the law of one count: `p` and `q`.
+pub fn any_plan_json(solved: &AnySolved) -> Result<Value, Error> {
+    match solved {
+        AnySolved::YesNo(solved) => {
+            let mut document = plan_json(solved);
+            let bit = solved.plan.best.channel.summed_bit();
+            document["p"] = json!(bit.as_ref().map(|bit| bit.yes.to_f64()));
+            document["q"] = json!(bit.as_ref().map(|bit| bit.no.to_f64()));
+            Ok(document)
+        }
+        AnySolved::Contributions(solved) => contribution_plan_json(solved),
+    }
+}
+
+fn contribution_plan_json(solved: &SolvedContributions) -> Result<Value, Error> {
+    let plan = &solved.plan;
+    let mut document = contribution_choice_json(solved, &plan.best)?;
+    let alternatives = plan.alternatives.iter().map(|choice| contribution_choice_json(solved, choice));
+    document["alternatives"] = Value::Array(alternatives.collect::<Result<_, _>>()?);
+    document["solved"] = json!({"name": unknown_name(solved.unknown), "value": solved.value()});
+    document["owners"] = json!(plan.owners);
+    document["claim_owners"] = json!(plan.claim_owners);
+    document["gap"] = json!(plan.gap);
+    document["tradeoff"] = tradeoff_json(&plan.tradeoff);
+    document["trust"] = json!(trust_name(plan.trust));
+    Ok(document)
+}
+
+fn contribution_choice_json(solved: &SolvedContributions, choice: &PlannedContributions) -> Result<Value, Error> {
+    let law = choice.count_law();
+    Ok(json!({
+        "mechanism": choice.mechanism.to_string(),
+        "options": choice.mechanism.options(),
+        "most": choice.mechanism.most(),
+        "sd": choice.sd,
+        "interval95_halfwidth": choice.interval95_halfwidth,
+        "p": law.yes.to_f64(),
+        "q": law.no.to_f64(),
+        "noise": choice.mechanism.noise(),
+        "views": contribution_views_json(&planned_views(solved, choice)?),
+        "minimum_batch": solved.plan.minimum_batch,
+    }))
+}
+
+/// Every view of planned contributions, for the owners whom the plan's claims count on.
+pub fn planned_views(solved: &SolvedContributions, choice: &PlannedContributions) -> Result<ContributionViews, Error> {
+    let delta = solved.request.release.map_or_else(|| Delta::new(USUAL_DELTA), |(_, delta)| Ok(delta))?;
+    let owners = solved.plan.claim_owners;
+    ContributionViews::of(&choice.mechanism, owners, Target::Delta(delta), WorkLimit::default())
+}
 
 /// A plan, its alternatives and the quantity that was solved for.
 pub fn plan_json(solved: &Solved) -> Value {
@@ -18,7 +75,7 @@ pub fn plan_json(solved: &Solved) -> Value {
     document["robustness"] = robustness_json(plan);
     document["accounting_calls"] = json!(plan.calls);
     document["gap"] = json!(plan.gap);
-    document["tradeoff"] = tradeoff_json(plan);
+    document["tradeoff"] = tradeoff_json(&plan.tradeoff);
     document["trust"] = json!(trust_name(plan.trust));
     document["rule"] = json!(rule_name(plan.rule));
     document
@@ -33,8 +90,8 @@ fn robustness_json(plan: &Plan) -> Value {
     degraded.map(|(honest, epsilon)| json!({"honest": honest.to_f64(), "epsilon": epsilon})).collect()
 }
 
-fn tradeoff_json(plan: &Plan) -> Value {
-    plan.tradeoff.iter().map(|entry| json!({"linked": entry.linked, "sd": entry.sd})).collect()
+fn tradeoff_json(tradeoff: &[Tradeoff]) -> Value {
+    tradeoff.iter().map(|entry| json!({"linked": entry.linked, "sd": entry.sd})).collect()
 }
 
 fn unknown_name(unknown: Unknown) -> &'static str {

@@ -294,7 +294,12 @@ impl Wanted {
     }
 
     fn noise_and_trust(&self) -> (Noise, Trust) {
-        let usual = self.purpose.noise_and_trust();
+        // Several counts are published with noise, whatever the purpose, unless the owners' coins are to be trusted alone.
+        let usual = match (self.asked, self.trust.trust) {
+            (Asked::YesNo, _) => self.purpose.noise_and_trust(),
+            (_, Some(Trust::Owners)) => Purpose::Comparing.noise_and_trust(),
+            _ => Purpose::Asking.noise_and_trust(),
+        };
         match (self.trust.noise, self.trust.trust) {
             (None, None) => usual,
             (Some(Noise::None), None) => (Noise::None, Trust::Owners),

@@ -7,13 +7,17 @@ use uptack::Mechanism;
 use uptack::plan::Form;
 
 use crate::error::Result;
-use crate::method::{ChangedCounts, Curator, Method, Oracle, OracleKind};
-use crate::planned::{Crowd, Plans, ReleaseTarget};
+use crate::method::{ChangedCounts, Curator, Method, MethodOrigin, Oracle, OracleKind};
+use crate::planned::{Crowd, NoisyTarget, Plans, ReleaseTarget};
 
 /// What the methods of a comparison have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Comparison {
+    /// Equal ε of the release of all stations at once, each owner being at one of them.
+    Choice,
+    /// Equal ε of the whole report about all stations at once.
+    ChoiceLinked,
     /// Equal ε of the release, by who must be honest.
     Trust,
     /// Equal (ε, δ) of the release.
@@ -22,15 +26,14 @@ pub enum Comparison {
     Answer,
     /// Equal ε of one owner's whole report.
     Linked,
-    /// Equal ε of the release of all stations at once, each owner being at one of them.
-    Ballot,
     /// The paper's own settings, whose guarantees differ.
     Paper,
 }
 
 impl Comparison {
     /// All of them, in the order of the report.
-    pub const ALL: [Self; 6] = [Self::Trust, Self::Release, Self::Answer, Self::Linked, Self::Ballot, Self::Paper];
+    pub const ALL: [Self; 7] =
+        [Self::Choice, Self::ChoiceLinked, Self::Trust, Self::Release, Self::Answer, Self::Linked, Self::Paper];
 }
 
 /// As in JSON.
@@ -49,13 +52,16 @@ pub struct Levels {
     pub answer: f64,
     /// Of the whole report, likewise.
     pub linked: f64,
+    /// Of the whole report about all stations: as much as an owner's policy usually allows.
+    pub choice_linked: f64,
 }
 
 impl Levels {
     /// The ε at which a comparison is made; none if its methods differ in it.
     pub(crate) fn epsilon(&self, comparison: Comparison) -> Option<f64> {
         match comparison {
-            Comparison::Trust | Comparison::Release | Comparison::Ballot => Some(self.release.epsilon),
+            Comparison::Choice | Comparison::Trust | Comparison::Release => Some(self.release.epsilon),
+            Comparison::ChoiceLinked => Some(self.choice_linked),
             Comparison::Answer => Some(self.answer),
             Comparison::Linked => Some(self.linked),
             Comparison::Paper => None,
@@ -66,25 +72,27 @@ impl Levels {
 impl Default for Levels {
     fn default() -> Self {
         let three = 3f64.ln();
-        Self { release: ReleaseTarget { epsilon: 1.0, delta: 1e-8 }, answer: three, linked: three }
+        let release = ReleaseTarget { epsilon: 1.0, delta: 1e-8 };
+        Self { release, answer: three, linked: three, choice_linked: 8.0 }
     }
 }
 
-/// All methods of a comparison for this crowd and this many stations.
+/// All methods of a comparison for this crowd, in which every owner is at one of so many places.
 pub fn methods(
     comparison: Comparison,
     crowd: Crowd,
-    stations: u64,
+    places: u64,
     levels: &Levels,
     plans: &Plans,
 ) -> Result<Vec<Method>> {
-    let choice = MethodChoice { crowd, stations, levels, plans };
+    let choice = MethodChoice { crowd, places, levels, plans };
     match comparison {
+        Comparison::Choice => choice.by_choice(),
+        Comparison::ChoiceLinked => choice.by_choice_linked(),
         Comparison::Trust => choice.by_trust(),
         Comparison::Release => choice.by_release(),
         Comparison::Answer => choice.by_answer(),
         Comparison::Linked => choice.by_linked(),
-        Comparison::Ballot => choice.by_ballot(),
         Comparison::Paper => fixed_settings(&PAPER),
     }
 }
@@ -92,12 +100,66 @@ pub fn methods(
 /// The choice of methods for a crowd and its guarantees.
 struct MethodChoice<'a> {
     crowd: Crowd,
-    stations: u64,
+    places: u64,
     levels: &'a Levels,
     plans: &'a Plans,
 }
 
 impl MethodChoice<'_> {
+    /// Every owner is at exactly one place, so that two published counts change if it moves: planned choices with the aggregators'
+    /// noise or by the owners' coins, the frequency oracles, which are made for this, and a curator.
+    fn by_choice(&self) -> Result<Vec<Method>> {
+        let release = self.levels.release;
+        let mut methods = Vec::new();
+        for linked in CHOICE_LINKED {
+            methods.push(self.choice(linked)?);
+        }
+        methods.extend([self.choice_without_coins()?, self.choice_by_owners()?, self.ballot_of_normal_forms()?]);
+        methods.extend(oracles(release.epsilon, self.places)?);
+        methods.extend(curators(release, ChangedCounts::Two)?.map(Method::in_a_ballot));
+        Ok(methods)
+    }
+
+    /// The same with the ε of the whole report fixed. Only the first two also bound the release, by noise.
+    fn by_choice_linked(&self) -> Result<Vec<Method>> {
+        let linked = self.levels.choice_linked;
+        let mut methods = vec![self.choice(linked)?, self.ballot_with_noise(linked)?];
+        methods.extend(oracles(linked, self.places)?);
+        Ok(methods)
+    }
+
+    /// One choice among all places with noise, for one honest aggregator.
+    fn choice(&self, linked: f64) -> Result<Method> {
+        let target = NoisyTarget { epsilon: self.levels.release.epsilon, linked: Some(linked) };
+        Ok(Method::contributions(planned_choice(linked), self.plans.choice(self.crowd, self.places, target)?))
+    }
+
+    /// The same without a channel: owners write the truth.
+    fn choice_without_coins(&self) -> Result<Method> {
+        let target = NoisyTarget { epsilon: self.levels.release.epsilon, linked: None };
+        let planned = self.plans.choice(self.crowd, self.places, target)?;
+        Ok(Method { kind: MethodOrigin::Baseline, ..Method::contributions(NOISE_ALONE, planned) })
+    }
+
+    /// One choice among all places without noise.
+    fn choice_by_owners(&self) -> Result<Method> {
+        let planned = self.plans.choice_by_owners(self.crowd, self.places, self.levels.release)?;
+        Ok(Method::contributions(CHOICE_BY_OWNERS, planned))
+    }
+
+    /// One question per place: each of the two counts that change has half of what both may give away.
+    fn ballot_of_normal_forms(&self) -> Result<Method> {
+        let planned = self.plans.normal_form(self.crowd, half(self.levels.release))?;
+        Ok(Method::family(BALLOT_OF_NORMAL_FORMS, planned).in_a_ballot())
+    }
+
+    /// The same with noise, where the two also share the ε of the whole report.
+    fn ballot_with_noise(&self, linked: f64) -> Result<Method> {
+        let epsilon = half(self.levels.release).epsilon;
+        let planned = self.plans.with_noise(self.crowd, epsilon, linked / 2.0)?;
+        Ok(Method::family(BALLOT_WITH_NOISE, planned).in_a_ballot())
+    }
+
     /// From no trust to full trust: randomized response, the owners' coins, the aggregators' noise, a curator.
     fn by_trust(&self) -> Result<Vec<Method>> {
         let epsilon = self.levels.release.epsilon;
@@ -107,7 +169,7 @@ impl MethodChoice<'_> {
             noise_alone(epsilon)?,
         ];
         for linked in LINKED_WITH_NOISE {
-            methods.push(self.with_noise(epsilon, linked, linked)?);
+            methods.push(self.with_noise(epsilon, linked)?);
         }
         methods.extend(curators(self.levels.release, ChangedCounts::One)?);
         Ok(methods)
@@ -122,14 +184,14 @@ impl MethodChoice<'_> {
             self.several("blended")?,
             Method::baseline("shuffled randomized response", shuffled),
         ];
-        methods.extend(local(release.epsilon, self.stations)?);
+        methods.extend(local(release.epsilon, self.places)?);
         methods.extend(curators(release, ChangedCounts::One)?);
         Ok(methods)
     }
 
     fn by_answer(&self) -> Result<Vec<Method>> {
         let mut methods = vec![self.several("blended")?, self.several("spread")?];
-        methods.extend(local(self.levels.answer, self.stations)?);
+        methods.extend(local(self.levels.answer, self.places)?);
         Ok(methods)
     }
 
@@ -139,21 +201,7 @@ impl MethodChoice<'_> {
             self.linked("planned, several answers", Form::Several)?,
         ];
         methods.extend(fixed_settings(&LINKED_AT_THREE)?);
-        methods.extend(local(self.levels.linked, self.stations)?);
-        Ok(methods)
-    }
-
-    /// Every owner is at exactly one station, so that two published counts change if it moves. Each count has half of what
-    /// both may give away. The frequency oracles are made for this.
-    fn by_ballot(&self) -> Result<Vec<Method>> {
-        let release = self.levels.release;
-        let half = ReleaseTarget { epsilon: release.epsilon / 2.0, delta: release.delta / 2.0 };
-        let [linked, ..] = LINKED_WITH_NOISE;
-        let one_count =
-            [self.normal_form(half)?, noise_alone(half.epsilon)?, self.with_noise(half.epsilon, linked / 2.0, linked)?];
-        let mut methods: Vec<Method> = one_count.map(Method::in_a_ballot).into();
-        methods.extend(oracles(release.epsilon, self.stations)?);
-        methods.extend(curators(release, ChangedCounts::Two)?.map(Method::in_a_ballot));
+        methods.extend(local(self.levels.linked, self.places)?);
         Ok(methods)
     }
 
@@ -170,10 +218,30 @@ impl MethodChoice<'_> {
         Ok(Method::family(format!("planned {family}"), mechanism))
     }
 
-    /// Planned for one honest aggregator; `linked` is the bound of one question, `stated` that of all that an owner writes.
-    fn with_noise(&self, epsilon: f64, linked: f64, stated: f64) -> Result<Method> {
-        Ok(Method::family(planned_with_noise(stated), self.plans.with_noise(self.crowd, epsilon, linked)?))
+    /// Planned for one honest aggregator.
+    fn with_noise(&self, epsilon: f64, linked: f64) -> Result<Method> {
+        Ok(Method::family(planned_with_noise(linked), self.plans.with_noise(self.crowd, epsilon, linked)?))
     }
+}
+
+/// The bounds on the linked ε of planned choices.
+pub(crate) const CHOICE_LINKED: [f64; 3] = [8.0, 9.0, 12.0];
+
+/// The label of a planned choice with noise.
+pub fn planned_choice(linked: f64) -> String {
+    format!("planned choice with noise, linked ε ≤ {linked}")
+}
+
+/// The label of a planned choice without noise.
+pub const CHOICE_BY_OWNERS: &str = "planned choice, owners' coins";
+/// The label of one question per station in a ballot, without noise.
+pub const BALLOT_OF_NORMAL_FORMS: &str = "one normal form per station";
+/// The label of one question per station in a ballot, with noise.
+pub const BALLOT_WITH_NOISE: &str = "one question per station, with noise";
+
+/// The share of each of two counts.
+fn half(release: ReleaseTarget) -> ReleaseTarget {
+    ReleaseTarget { epsilon: release.epsilon / 2.0, delta: release.delta / 2.0 }
 }
 
 /// The bounds on the linked ε of plans with noise.
@@ -186,10 +254,14 @@ pub fn planned_with_noise(linked: f64) -> String {
 
 /// Noise as libprio adds it, and nothing else: owners write the truth.
 pub fn noise_alone(epsilon: f64) -> Result<Method> {
+    Ok(Method::baseline(NOISE_ALONE, told_with_noise(epsilon)?))
+}
+
+/// The mechanism of [`noise_alone`].
+pub(crate) fn told_with_noise(epsilon: f64) -> Result<Mechanism> {
     // The scale is a ratio: 1/ε to nine places, rounded up towards more privacy.
     let scale = (1e9 / epsilon).ceil() as u64;
-    let mechanism: Mechanism = format!("randomized-response(t=1) + laplace(scale={scale}/1000000000)").parse()?;
-    Ok(Method::baseline(NOISE_ALONE, mechanism))
+    Ok(format!("randomized-response(t=1) + laplace(scale={scale}/1000000000)").parse()?)
 }
 
 /// The label of the aggregators' noise without a channel.
@@ -239,14 +311,14 @@ fn fixed_setting(label: &str, text: &str) -> Result<Method> {
 }
 
 /// Randomized response and the frequency oracles under a local ε.
-pub fn local(epsilon: f64, stations: u64) -> Result<Vec<Method>> {
+pub fn local(epsilon: f64, places: u64) -> Result<Vec<Method>> {
     let mut methods = vec![Method::baseline(RANDOMIZED_RESPONSE, randomized_response(epsilon)?)];
-    methods.extend(oracles(epsilon, stations)?);
+    methods.extend(oracles(epsilon, places)?);
     Ok(methods)
 }
 
-fn oracles(epsilon: f64, stations: u64) -> Result<Vec<Method>> {
-    OracleKind::ALL.into_iter().map(|kind| Ok(Method::oracle(Oracle::new(kind, epsilon, stations)?))).collect()
+fn oracles(epsilon: f64, places: u64) -> Result<Vec<Method>> {
+    OracleKind::ALL.into_iter().map(|kind| Ok(Method::oracle(Oracle::new(kind, epsilon, places)?))).collect()
 }
 
 /// Randomized response with an ε of at most this, to six digits.
@@ -277,7 +349,7 @@ mod tests {
         for method in methods(Comparison::Release, CROWD, STATIONS, &levels, &Plans::default()).unwrap() {
             assert!(within(claims(&method).release(), 1.0), "{}", method.label);
         }
-        for comparison in [Comparison::Trust, Comparison::Ballot] {
+        for comparison in [Comparison::Choice, Comparison::Trust] {
             for method in methods(comparison, CROWD, STATIONS, &levels, &Plans::default()).unwrap() {
                 let claims = claims(&method);
                 assert!(within(claims.release(), 1.0), "{comparison}: {}", method.label);

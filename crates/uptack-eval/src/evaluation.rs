@@ -148,11 +148,10 @@ pub(crate) fn plan(
 ) -> Result<Vec<MethodTask>> {
     let jobs = jobs(&settings.factors);
     watch.will_plan(jobs.len());
-    let stations = traffic.stations.len() as u64;
     let planned = settings.in_parallel(&jobs, |_, &(factor, comparison)| {
-        let crowd = Crowd::at_median(traffic, factor);
+        let (crowd, places) = (Crowd::at_median(traffic, factor), traffic.places(factor));
         let stopped = watch.progress().stopped();
-        let planned = if stopped { Vec::new() } else { methods(comparison, crowd, stations, &settings.levels, plans)? };
+        let planned = if stopped { Vec::new() } else { methods(comparison, crowd, places, &settings.levels, plans)? };
         watch.planned_one();
         Ok(planned)
     })?;
@@ -209,6 +208,10 @@ fn identity(method: &Method, mechanism: &str) -> String {
     format!("{mechanism} {oracle}")
 }
 
+/// Of the hash FNV-1a with 32 bits, as many as a stream's number has.
+const FNV_OFFSET: u32 = 0x811c_9dc5;
+const FNV_PRIME: u32 = 0x0100_0193;
+
 /// Measures every task; a result is none if it was stopped before the first trial.
 pub(crate) fn measure_all(
     tasks: &[MethodTask],
@@ -217,7 +220,7 @@ pub(crate) fn measure_all(
     watch: &Watch,
 ) -> Result<Vec<Option<TaskResult>>> {
     watch.will_measure(tasks.len() * settings.trials as usize);
-    settings.in_parallel(tasks, |index, task| task.measure(index as u64 + 1, vehicles, settings, watch.progress()))
+    settings.in_parallel(tasks, |_, task| task.measure(vehicles, settings, watch.progress()))
 }
 
 /// The rows by comparison, population and place.
@@ -238,18 +241,25 @@ pub(crate) fn rows(
 impl MethodTask {
     fn measure(
         &self,
-        stream: u64,
         vehicles: &[u64],
         settings: &EvaluationSettings,
         progress: &Progress,
     ) -> Result<Option<TaskResult>> {
-        let (owners, coins) = (self.population.owners, (settings.seed, stream));
+        let (owners, coins) = (self.population.owners, (settings.seed, self.stream()));
         let measured = measure(&self.method, vehicles, owners, settings.trials, coins, progress)?;
         if measured.trials == 0 {
             return Ok(None);
         }
         let claims = self.method.claims(owners, settings.levels.release.delta)?;
         Ok(Some(TaskResult { measured: Arc::new(measured), claims: Arc::new(claims) }))
+    }
+
+    /// The number of its stream of coins. It depends on nothing but the task, so that a new method leaves the numbers of all others as
+    /// they are.
+    fn stream(&self) -> u64 {
+        let identity = identity(&self.method, &self.mechanism);
+        let text = format!("{identity} {} {}", self.method.changes.count(), self.population.factor);
+        u64::from(text.bytes().fold(FNV_OFFSET, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(FNV_PRIME)))
     }
 
     fn row(&self, found: &TaskResult, shown: &Appearance, settings: &EvaluationSettings) -> EvaluationRow {

@@ -37,9 +37,9 @@ impl Growth {
     }
 }
 
-/// The best mechanism under one trust model, at equal ε of the release.
+/// The error of a method at equal ε of the release, and who must be honest for that.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct BestByTrust {
+pub struct ErrorByTrust {
     /// Who must be honest.
     pub honest: Honest,
     /// The name of the method.
@@ -116,10 +116,8 @@ impl Evaluation {
 
     /// The best mechanism under each trust model in the smallest and in the largest population; with one honest
     /// aggregator, also the best one that keeps a guarantee if nobody is honest.
-    pub fn best_by_trust(&self) -> Vec<BestByTrust> {
-        let (smallest, largest) = (self.settings.smallest_factor(), self.settings.largest_factor());
-        let factors = smallest.into_iter().chain(largest.filter(|_| largest != smallest));
-        factors.flat_map(|factor| self.best_at(factor)).map(|row| self.best(row)).collect()
+    pub fn best_by_trust(&self) -> Vec<ErrorByTrust> {
+        self.extreme_factors().flat_map(|factor| self.best_at(factor)).map(|row| self.error_by_trust(row)).collect()
     }
 
     fn best_at(&self, factor: u64) -> Vec<&EvaluationRow> {
@@ -143,9 +141,9 @@ impl Evaluation {
         self.at_factor(Comparison::Trust, factor).filter(move |row| row.honest == honest)
     }
 
-    fn best(&self, row: &EvaluationRow) -> BestByTrust {
+    fn error_by_trust(&self, row: &EvaluationRow) -> ErrorByTrust {
         let error = self.median_error(row);
-        BestByTrust {
+        ErrorByTrust {
             honest: row.honest,
             label: row.label.clone(),
             mechanism: row.mechanism.clone(),
@@ -154,6 +152,20 @@ impl Evaluation {
             predicted: error.predicted,
             linked: row.claims.linked(),
         }
+    }
+
+    /// One choice among all stations in the smallest and in the largest population, by every method.
+    pub fn choice_errors(&self) -> Vec<ErrorByTrust> {
+        self.extreme_factors()
+            .flat_map(|factor| self.at_factor(Comparison::Choice, factor))
+            .map(|row| self.error_by_trust(row))
+            .collect()
+    }
+
+    /// The smallest and the largest factor, or the only one.
+    fn extreme_factors(&self) -> impl Iterator<Item = u64> + use<> {
+        let (smallest, largest) = (self.settings.smallest_factor(), self.settings.largest_factor());
+        smallest.into_iter().chain(largest.filter(|_| largest != smallest))
     }
 
     /// The best planned mechanism and the trusted curators, at equal guarantee of the release and in every population.

@@ -11,6 +11,7 @@ use crate::error::Result;
 use crate::measure::{StationResult, measure};
 use crate::method::{ChangedCounts, Method};
 use crate::planned::{Crowd, Plans, ReleaseTarget};
+use crate::series::{self, DailySeries, WINDOWS};
 use crate::settings::EvaluationSettings;
 use crate::traffic::Traffic;
 
@@ -43,21 +44,21 @@ pub(crate) fn error_against_epsilon(
     progress: &Progress,
 ) -> Result<Vec<EpsilonPoint>> {
     let crowd = Crowd::at_median(traffic, settings.factors[0]);
-    let stations = traffic.stations.len() as u64;
+    let places = traffic.places(settings.factors[0]);
     let points = settings.in_parallel(&EPSILONS, |index, &epsilon| {
         if progress.stopped() {
             return Ok(Vec::new());
         }
         let wanted = ReleaseTarget { epsilon, delta: settings.levels.release.delta };
         let first_stream = 1_000_000 + 100 * index as u64;
-        points(methods(crowd, wanted, stations, plans)?, crowd, wanted, (settings.seed, first_stream))
+        points(methods(crowd, wanted, places, plans)?, crowd, wanted, (settings.seed, first_stream))
     })?;
     Ok(points.into_iter().flatten().collect())
 }
 
-fn methods(crowd: Crowd, wanted: ReleaseTarget, stations: u64, plans: &Plans) -> Result<Vec<Method>> {
+fn methods(crowd: Crowd, wanted: ReleaseTarget, places: u64, plans: &Plans) -> Result<Vec<Method>> {
     let mut methods = vec![Method::family(NORMAL_FORM, plans.normal_form(crowd, wanted)?)];
-    methods.extend(local(wanted.epsilon, stations)?);
+    methods.extend(local(wanted.epsilon, places)?);
     methods.push(noise_alone(wanted.epsilon)?);
     let planned = plans.with_noise(crowd, wanted.epsilon, LINKED)?;
     methods.push(Method::family(planned_with_noise(LINKED), planned));
@@ -80,9 +81,6 @@ fn point(method: Method, crowd: Crowd, wanted: ReleaseTarget, coins: (u64, u64))
     let StationResult { predicted, rmse, .. } = measured.stations[0];
     Ok(EpsilonPoint { label: method.label, epsilon: wanted.epsilon, predicted, measured: rmse })
 }
-
-/// Five-minute windows of a day.
-pub const WINDOWS: u64 = 288;
 
 /// What the releases of several windows give away together.
 #[derive(Clone, Debug, PartialEq)]
@@ -130,6 +128,8 @@ pub struct Longitudinal {
     pub composed: Vec<Composed>,
     /// What memoized coins change.
     pub memoized: Vec<Memoized>,
+    /// One series for the whole day, at the ε of the evaluation.
+    pub series: Vec<DailySeries>,
 }
 
 /// The number of days that are simulated.
@@ -157,7 +157,8 @@ impl Longitudinal {
             DailyMethod::new(NORMAL_FORM, &best, crowd).memoize(settings.seed)?,
             DailyMethod::new("randomized response", &response, crowd).memoize(settings.seed)?,
         ];
-        Ok(Some(Self { delta: wanted.delta, composed, memoized }))
+        let series = series::day(crowd, wanted, plans, settings.seed)?;
+        Ok(Some(Self { delta: wanted.delta, composed, memoized, series }))
     }
 }
 

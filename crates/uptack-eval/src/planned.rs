@@ -4,10 +4,11 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use uptack::Mechanism;
-use uptack::plan::{Form, Noise, Prior, Request, Trust, USUAL_DELTA, least_error};
+use uptack::contribution::Contributions;
+use uptack::plan::{Asked, Form, Noise, Prior, Request, Trust, USUAL_DELTA, least_error, plan_contributions};
 use uptack::privacy::{Delta, Epsilon};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::traffic::Traffic;
 
 /// A guarantee of the release.
@@ -42,6 +43,33 @@ impl Crowd {
         let release = (Epsilon::new(wanted.epsilon)?, Delta::new(wanted.delta)?);
         Ok(Request { release: Some(release), ..self.request() })
     }
+}
+
+/// A guarantee of everything that is published together, with noise.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct NoisyTarget {
+    /// The ε if one aggregator is honest.
+    pub epsilon: f64,
+    /// The ε of all that an owner writes; none if owners write the truth.
+    pub linked: Option<f64>,
+}
+
+impl NoisyTarget {
+    fn request(self, crowd: Crowd, asked: Asked) -> Result<Request> {
+        // The claim with one honest aggregator is pure: the planner requires a δ but does not use it.
+        let request = crowd.released(ReleaseTarget { epsilon: self.epsilon, delta: USUAL_DELTA })?;
+        let (noise, trust) = (Noise::Aggregators, Trust::OneAggregator);
+        Ok(Request { asked, linked_epsilon: self.linked, noise, trust, ..request })
+    }
+}
+
+fn options(places: u64) -> Result<Asked> {
+    let options = u32::try_from(places).map_err(|_| Error::new(format!("{places} places are too many")))?;
+    Ok(Asked::Options(options))
+}
+
+fn planned_contributions(request: &Request) -> Result<Contributions> {
+    Ok(plan_contributions(request)?.best.mechanism)
 }
 
 /// A plan, or the place of one that some thread is working on.
@@ -83,10 +111,22 @@ impl Plans {
     /// The best mechanism with noise whose release gives away at most `epsilon` if one aggregator is honest, and `linked`
     /// if nobody is.
     pub fn with_noise(&self, crowd: Crowd, epsilon: f64, linked: f64) -> Result<Mechanism> {
-        // The claim with one honest aggregator is pure: the planner requires a δ but does not use it.
-        let request = crowd.released(ReleaseTarget { epsilon, delta: USUAL_DELTA })?;
-        let (noise, trust) = (Noise::Aggregators, Trust::OneAggregator);
-        self.least_error(&Request { linked_epsilon: Some(linked), noise, trust, ..request })
+        self.least_error(&NoisyTarget { epsilon, linked: Some(linked) }.request(crowd, Asked::YesNo)?)
+    }
+
+    /// One choice among `places`, with noise.
+    pub fn choice(&self, crowd: Crowd, places: u64, target: NoisyTarget) -> Result<Contributions> {
+        planned_contributions(&target.request(crowd, options(places)?)?)
+    }
+
+    /// Up to `most` contributions to `counts` counts, with noise.
+    pub fn contributions(&self, crowd: Crowd, counts: u32, most: u32, target: NoisyTarget) -> Result<Contributions> {
+        planned_contributions(&target.request(crowd, Asked::Counts { counts, most })?)
+    }
+
+    /// One choice among `places` by the owners' coins alone, under the guarantee of the release.
+    pub fn choice_by_owners(&self, crowd: Crowd, places: u64, wanted: ReleaseTarget) -> Result<Contributions> {
+        planned_contributions(&Request { asked: options(places)?, ..crowd.released(wanted)? })
     }
 
     /// The planner's answer. A thread that asks for what another one is planning waits for it.
@@ -141,6 +181,47 @@ mod tests {
             let gain = 1.0 - sd(&any, crowd) / sd(&Plans::default().normal_form(crowd, WANTED).unwrap(), crowd);
             assert!(gain < 0.005, "{any}: {gain}");
         }
+    }
+
+    /// The reference errors for n = 50 186 and ε = 1 by one honest aggregator, and by the owners' coins at δ = 1e-8: with all
+    /// 2 221 stations, and with twelve.
+    #[test]
+    fn the_reference_choices_are_found() {
+        let (plans, sd) = (Plans::default(), |asked: &Contributions, yes: f64| {
+            Estimator::new(&asked.count_channel()).unwrap().sd(50_186, yes).unwrap()
+        });
+        for (places, linked, expected) in [
+            (2221, Some(8.0), 7.33),
+            (2221, Some(9.0), 5.16),
+            (2221, Some(12.0), 4.02),
+            (2221, None, 3.96),
+            (12, Some(8.0), 5.71),
+            (12, Some(9.0), 4.68),
+        ] {
+            let crowd = Crowd { owners: 50_186, yes: 0 };
+            let planned = plans.choice(crowd, places, NoisyTarget { epsilon: 1.0, linked }).unwrap();
+            let found = sd(&planned, 0.0);
+            assert!((found / expected - 1.0).abs() < 0.005, "{places} {linked:?}: {found}, not {expected}");
+        }
+        for (places, yes, expected) in [(12, 0, 6.23), (12, 4182, 10.6), (2221, 22, 8.51)] {
+            let planned = plans.choice_by_owners(Crowd { owners: 50_186, yes }, places, WANTED).unwrap();
+            let found = sd(&planned, yes as f64);
+            assert!(found < 1.005 * expected && found > 0.97 * expected, "{places} {yes}: {found}, not {expected}");
+        }
+    }
+
+    /// In a huge crowd whose stations have grown with it: the errors of one choice by the owners' coins and of one question per
+    /// station, each planned for this station, and their linked ε.
+    #[test]
+    fn owners_coins_in_a_huge_crowd() {
+        let (plans, crowd) = (Plans::default(), Crowd { owners: 50_186_000, yes: 22_596 });
+        let choice = plans.choice_by_owners(crowd, 2221, WANTED).unwrap();
+        let found = Estimator::new(&choice.count_channel()).unwrap().sd(crowd.owners, crowd.yes as f64).unwrap();
+        let linked = uptack::privacy::contributions::linked_epsilon(&choice).unwrap();
+        assert!((found - 11.1).abs() < 0.05 && (linked - 13.6).abs() < 0.05, "{found} at {linked}");
+        let question = plans.normal_form(crowd, ReleaseTarget { epsilon: 0.5, delta: 0.5e-8 }).unwrap();
+        let (found, linked) = (sd(&question, crowd), 2.0 * linked_epsilon(&question.channel()).unwrap());
+        assert!((found - 11.9).abs() < 0.05 && (linked - 25.55).abs() < 0.05, "{found} at {linked}");
     }
 
     #[test]

@@ -14,14 +14,15 @@ use uptack::audit::{
     Audit, AuditCoins, ClaimedEpsilons, Event, Finding, Fit, ForeignAudit, ForeignOutputs, ForeignReport, Report,
     Verdict,
 };
+use uptack::contribution::Contributions;
 use uptack::estimate::Confidence;
 use uptack::privacy::{Delta, Epsilon};
-use uptack::{Channel, Fraction, Mechanism, answer_name, display};
+use uptack::{Channel, Fraction, answer_name, display};
 use uptack_document::{AuditDocument, ForeignDocument};
 
 use crate::arguments::{confidence, count, number};
 use crate::failure::{Failure, Result};
-use crate::input::read_mechanism;
+use crate::input::{Loaded, LoadedMechanism, read_any_mechanism};
 use crate::layout::joined;
 use crate::output::{Table, grouped, print_result, readable};
 use crate::progress::watched;
@@ -33,7 +34,7 @@ use crate::progress::watched;
 
 For each view, it looks for the event that best tells yes from no, and computes a lower bound on the epsilon that this \
 event proves. Further checks test whether outputs follow the stated law, whether owners draw independently, and whether \
-the number of coins read depends on the truth. For mechanisms with noise it also attacks what one honest aggregator \
+the number of coins read depends on the truth. Of a mechanism with options it tells some of them apart. For mechanisms with noise it also attacks what one honest aggregator \
 hides, and tests the draws of noise. All bounds and checks together hold with the stated confidence.
 
 With -- COMMAND, any other randomizer is audited instead: it gets one truth per line, 1 or 0, on standard input, and \
@@ -46,6 +47,7 @@ Exits with 0 if everything is consistent and with 2, after printing its findings
     --delta 1e-3 --json
   uptack audit 'paired(b=0.5,sy=0.2,sn=0.05)' --seed 1
   uptack audit 'randomized-response(t=0.999) + laplace(scale=1)' --samples 1e6
+  uptack audit 'choice(k=4,r=0.01) + laplace(scale=2)' --samples 1e6
   uptack audit --claimed-epsilon 1 --samples 1e5 -- awk \\
     'BEGIN {srand(1)} {print (rand() < 0.73) ? $1 : 1 - $1}'"
 )]
@@ -79,10 +81,11 @@ pub(crate) struct Arguments {
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
     /// Audit a sampler that is broken on purpose: last-output-unprotected, biased-threshold, reused-coin,
-    /// truth-dependent-length or wrong-branch; with noise also noise-averaged, noise-scale, noise-one-sided or noise-missing
+    /// truth-dependent-length or wrong-branch; with noise also noise-averaged, noise-scale, noise-one-sided or noise-missing; with
+    /// options doubled-option, reused-coin or noise-missing-on-one
     #[cfg(debug_assertions)]
     #[arg(long, value_name = "KIND", hide = true)]
-    broken: Option<uptack::audit::BrokenControl>,
+    broken: Option<String>,
 }
 
 pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<()> {
@@ -131,20 +134,48 @@ fn run_command(arguments: &Arguments, json: bool) -> Result<()> {
 }
 
 fn run_sampler(arguments: &Arguments, mechanism: &str, json: bool) -> Result<()> {
-    let named = read_mechanism(mechanism)?;
+    let (named, text) = match read_any_mechanism(mechanism)? {
+        Loaded::YesNo(named) => {
+            let text = named.mechanism.to_string();
+            (*named, text)
+        }
+        Loaded::Contributions(asked) => match asked.yes_no() {
+            Some(yes_no) => (LoadedMechanism::new(yes_no), asked.to_string()),
+            None => return run_contributions(arguments, &asked, json),
+        },
+    };
     let delta = arguments.delta.to_f64();
     let audit = arguments.of_sampler();
     let claims = ClaimedEpsilons::of(&named.channel, arguments.owners, delta)?;
     let report = examine(arguments, &audit, &named.channel, &claims)?;
-    let document = AuditDocument::new(named.mechanism.to_string(), &audit, delta, &report);
-    print_result(json, &document, || describe(&named.mechanism, &audit, delta, &report))?;
+    print_report(arguments, text, &audit, delta, &report, json)
+}
+
+/// Audits the sampler of a mechanism with options. Its claims are pure, so that δ is 0.
+fn run_contributions(arguments: &Arguments, asked: &Contributions, json: bool) -> Result<()> {
+    let audit = arguments.of_sampler();
+    let claims = ClaimedEpsilons::of_contributions(asked);
+    let report = examine_contributions(arguments, &audit, asked, &claims)?;
+    print_report(arguments, asked.to_string(), &audit, claims.delta, &report, json)
+}
+
+fn print_report(
+    arguments: &Arguments,
+    mechanism: String,
+    audit: &Audit,
+    delta: f64,
+    report: &Report,
+    json: bool,
+) -> Result<()> {
+    let document = AuditDocument::new(mechanism.clone(), audit, delta, report);
+    print_result(json, &document, || describe(&mechanism, audit, delta, report))?;
     conclude(report.verdict, arguments.confidence)
 }
 
 #[cfg(debug_assertions)]
 fn examine(arguments: &Arguments, audit: &Audit, channel: &Channel, claims: &ClaimedEpsilons) -> Result<Report> {
-    Ok(match arguments.broken {
-        Some(control) => audit.run_broken(channel, claims, control)?,
+    Ok(match &arguments.broken {
+        Some(control) => audit.run_broken(channel, claims, control.parse()?)?,
         None => follow(audit, channel, claims)?,
     })
 }
@@ -152,6 +183,35 @@ fn examine(arguments: &Arguments, audit: &Audit, channel: &Channel, claims: &Cla
 #[cfg(not(debug_assertions))]
 fn examine(_: &Arguments, audit: &Audit, channel: &Channel, claims: &ClaimedEpsilons) -> Result<Report> {
     follow(audit, channel, claims)
+}
+
+#[cfg(debug_assertions)]
+fn examine_contributions(
+    arguments: &Arguments,
+    audit: &Audit,
+    asked: &Contributions,
+    claims: &ClaimedEpsilons,
+) -> Result<Report> {
+    Ok(match &arguments.broken {
+        Some(control) => audit.run_broken_contributions(asked, claims, control.parse()?)?,
+        None => follow_contributions(audit, asked, claims)?,
+    })
+}
+
+#[cfg(not(debug_assertions))]
+fn examine_contributions(
+    _: &Arguments,
+    audit: &Audit,
+    asked: &Contributions,
+    claims: &ClaimedEpsilons,
+) -> Result<Report> {
+    follow_contributions(audit, asked, claims)
+}
+
+/// Runs the audit of contributions and shows how far it is.
+fn follow_contributions(audit: &Audit, asked: &Contributions, claims: &ClaimedEpsilons) -> Result<Report> {
+    let work = |progress: &Progress| audit.run_contributions_with(asked, claims, progress);
+    Ok(watched("calls of the sampler", audit.samples, work)?)
 }
 
 /// Runs the audit and shows how far it is.
@@ -180,7 +240,7 @@ fn conclude_foreign(verdict: Verdict, confidence: Confidence) -> Result<()> {
         .with_hint(format!("a sound randomizer fails with probability at most {}", readable(confidence.miss()))))
 }
 
-fn describe(mechanism: &Mechanism, audit: &Audit, delta: f64, report: &Report) -> String {
+fn describe(mechanism: &str, audit: &Audit, delta: f64, report: &Report) -> String {
     format!(
         "{mechanism}\n\n\
          {} calls of the sampler; everything together at confidence {}\n\n{}\n{}\n{}{}\n",

@@ -8,20 +8,23 @@ use uptack::privacy::lone_owners;
 use uptack::{Cell, Channel, answer_name};
 use uptack_document::{AlgebraDocument, ChannelDocument, PredictedSd};
 
+use super::contributions;
 use crate::arguments::count;
 use crate::failure::Result;
-use crate::input::{LoadedMechanism, has_extension, read_algebra, read_mechanism};
+use crate::input::{Loaded, LoadedMechanism, has_extension, read_algebra, read_any_mechanism, read_mechanism};
 use crate::layout::joined;
 use crate::output::{Table, grouped, print_exact, print_result, readable};
 use crate::progress::say;
 
-/// Show a mechanism's cells, with their exact probabilities for yes and for no
+/// Show a mechanism's cells, with their exact probabilities for yes and for no, or the law of its options
 #[derive(Args)]
 #[command(after_help = "Examples:
   uptack channel 'randomized-response(t=0.8)'
   uptack channel 'blended(b1=0,b2=0.25,b3=0.25,f1=0,f2=0.5,ry=1e-4,rn=1e-4)'
   uptack channel 'custom(1=2/3:1/3, 0=1/3:2/3)' --json > channel.json
   uptack channel 'randomized-response(t=0.999) + laplace(scale=1)'
+  uptack channel 'choice(k=4,r=0.001) + laplace(scale=2)'
+  uptack channel 'contributions(counts=288,most=2,r=1e-5) + laplace(scale=4)'
   uptack channel channel.json
   uptack channel examples/cancelling.alg")]
 pub(crate) struct ChannelArguments {
@@ -30,7 +33,10 @@ pub(crate) struct ChannelArguments {
 }
 
 pub(crate) fn run_channel(arguments: &ChannelArguments, json: bool) -> Result<()> {
-    let LoadedMechanism { mechanism, channel, .. } = read_mechanism(&arguments.mechanism)?;
+    let LoadedMechanism { mechanism, channel, .. } = match read_any_mechanism(&arguments.mechanism)? {
+        Loaded::YesNo(named) => *named,
+        Loaded::Contributions(named) => return contributions::run_channel(&named, json),
+    };
     let document = ChannelDocument::new(mechanism.to_string(), &channel);
     print_result(json, &document, || format!("{mechanism}\n\n{}", describe_channel(&channel)))
 }

@@ -6,19 +6,22 @@ use std::thread;
 
 use clap::Args;
 use uptack::Progress;
+use uptack::contribution::Contributions;
 use uptack::estimate::paper::Combination;
 use uptack::estimate::{BinEstimate, Confidence, Estimate, Estimator};
-use uptack::simulate::{CrowdSampling, Simulated, Simulation};
+use uptack::simulate::{ContributionSimulation, CrowdSampling, Simulated, Simulation};
 use uptack::{Channel, Coins, OsCoins, Sums, Tally, answer_name, display};
 use uptack_document::{Estimates, SimulationDocument, interval_name};
 
+use super::contributions;
 use crate::arguments::{IntervalArguments, count};
+use crate::choices::OptionsArgument;
 use crate::failure::{Failure, Result, ResultExt};
-use crate::input::{InputSource, read_mechanism};
+use crate::input::{InputSource, Loaded, read_any_mechanism};
 use crate::output::{Table, grouped, print_result, readable};
 use crate::progress::watched;
 
-/// Estimate how many owners would say yes, with an interval
+/// Estimate how many owners would say yes, or have each option, with an interval
 #[derive(Args)]
 #[command(after_help = "Examples:
   uptack estimate 'normal-form(f=0.5,r=1e-4)' tally.json
@@ -27,24 +30,72 @@ use crate::progress::watched;
   echo '{\"owners\":50000,\"sums\":[549]}' | uptack estimate \\
     'randomized-response(t=0.999) + laplace(scale=1)'
   echo '{\"answers\":[{\"1\":260,\"0\":24740,\"bottom\":25000}]}' | uptack estimate \\
-    'normal-form(f=0.5,r=1e-4)' --json")]
+    'normal-form(f=0.5,r=1e-4)' --json
+  echo '{\"owners\":9000,\"sums\":[4003,2991,1496,507]}' | uptack estimate \\
+    'choice(k=4,r=2e-4) + laplace(scale=2)' --options car,bus,bike,walk
+  echo '{\"owners\":900,\"sums\":[3,241,402,196,41,12]}' | uptack estimate \\
+    'choice(k=6,r=2e-4) + laplace(scale=2)' --bins 0,20,40,60 --quantiles 0.5")]
 pub(crate) struct EstimateArguments {
     /// name(key=value, …), or a file that `uptack channel --json` wrote
     mechanism: String,
-    /// A tally, or for mechanisms with noise a sum, as `uptack tally` prints them; standard input if absent or -
+    /// A tally, or for mechanisms with noise sums, as `uptack tally` prints them; standard input if absent or -
     tally: Option<PathBuf>,
+    /// The names of the options, as a list or as a file with one name per line; by default the tally's, or numbers from 1
+    #[arg(long, value_name = "A,B,…|FILE")]
+    options: Option<OptionsArgument>,
+    /// The value of each option, whose mean is estimated; `none` for an option without one
+    #[arg(long, value_name = "V1,V2,…", allow_hyphen_values = true)]
+    values: Option<String>,
+    /// The options are the ranges between these rising edges, what is below and above them, and *no value*; the mean is
+    /// estimated by midpoints
+    #[arg(long, value_name = "E0,E1,…", allow_hyphen_values = true, conflicts_with_all = ["options", "values"])]
+    bins: Option<String>,
+    /// Show the options at which these shares of the owners are reached, as in 0.25,0.5,0.75
+    #[arg(long, value_name = "Q1,Q2,…")]
+    quantiles: Option<String>,
     #[command(flatten)]
     intervals: IntervalArguments,
 }
 
 pub(crate) fn run_estimate(arguments: &EstimateArguments, json: bool) -> Result<()> {
-    let named = read_mechanism(&arguments.mechanism)?;
+    let named = match read_any_mechanism(&arguments.mechanism)? {
+        Loaded::YesNo(named) => named,
+        Loaded::Contributions(asked) => return arguments.of_options(&asked, json),
+    };
+    arguments.check_yes_no()?;
     let solved = arguments.solve(&named.channel)?;
     let (mechanism, confidence) = (named.mechanism.to_string(), arguments.intervals.confidence);
     print_result(json, &solved.document(mechanism.clone(), confidence), || describe(&mechanism, confidence, &solved))
 }
 
 impl EstimateArguments {
+    fn of_options(&self, asked: &Contributions, json: bool) -> Result<()> {
+        let input = InputSource::new(self.tally.as_deref());
+        contributions::Estimate {
+            asked,
+            input,
+            text: &read_text(input)?,
+            options: self.options.as_ref(),
+            values: self.values.as_deref(),
+            bins: self.bins.as_deref(),
+            quantiles: self.quantiles.as_deref(),
+            intervals: self.intervals,
+        }
+        .run(json)
+    }
+
+    /// Refuses what a yes/no question does not have.
+    fn check_yes_no(&self) -> Result<()> {
+        let given = [
+            (self.options.is_some(), "--options"),
+            (self.values.is_some(), "--values"),
+            (self.bins.is_some(), "--bins"),
+            (self.quantiles.is_some(), "--quantiles"),
+        ];
+        let first = given.into_iter().find(|(is_given, _)| *is_given);
+        first.map_or(Ok(()), |(_, option)| Err(contributions::no_options(option, &self.mechanism)))
+    }
+
     fn solve(&self, channel: &Channel) -> Result<Estimates> {
         let input = InputSource::new(self.tally.as_deref());
         let text = read_text(input)?;
@@ -181,6 +232,8 @@ fn readable_or_dash(value: Option<f64>) -> String {
 }
 
 /// Simulate the whole path from truths to estimates, and compare its errors with the predicted ones
+///
+/// For a mechanism with options, --counts says how many owners have each of them.
 #[derive(Args)]
 #[command(
     after_help = "Examples:
@@ -191,7 +244,9 @@ fn readable_or_dash(value: Option<f64>) -> String {
   uptack simulate 'randomized-response(t=0.8)' --owners 1e9 --yes 500 \\
     --trials 1000
   uptack simulate 'cancelling(b1=0.3,b2=0.3,b3=0.3,s=0.1)' --owners 5000 \\
-    --yes 50 --trials 1000 --per-owner",
+    --yes 50 --trials 1000 --per-owner
+  uptack simulate 'choice(k=4,r=2e-4) + laplace(scale=2)' --owners 9000 \\
+    --counts 4000,3000,1500,500 --trials 1000 --seed 1",
     mut_arg("confidence", |argument| argument.help("The confidence of the intervals")),
     mut_arg("interval", |argument| argument.help("How the intervals are computed"))
 )]
@@ -202,8 +257,11 @@ pub(crate) struct SimulateArguments {
     #[arg(long, value_parser = count)]
     owners: u64,
     /// How many of them would say yes
-    #[arg(long, value_parser = count)]
-    yes: u64,
+    #[arg(long, value_parser = count, required_unless_present = "counts")]
+    yes: Option<u64>,
+    /// How many of them have each option; one of several options is had by everybody
+    #[arg(long, value_name = "C1,C2,…", conflicts_with = "yes")]
+    counts: Option<String>,
     /// How many times to repeat
     #[arg(long, value_parser = count)]
     trials: u64,
@@ -218,7 +276,12 @@ pub(crate) struct SimulateArguments {
 }
 
 pub(crate) fn run_simulate(arguments: &SimulateArguments, json: bool) -> Result<()> {
-    let named = read_mechanism(&arguments.mechanism)?;
+    let named = match read_any_mechanism(&arguments.mechanism)? {
+        Loaded::YesNo(named) => named,
+        Loaded::Contributions(asked) => {
+            return contributions::run_simulate(&asked, arguments.of_options(&asked)?, json);
+        }
+    };
     let simulation = arguments.simulation()?;
     let result = follow(&simulation, &named.channel)?;
     let mechanism = named.mechanism.to_string();
@@ -228,15 +291,32 @@ pub(crate) fn run_simulate(arguments: &SimulateArguments, json: bool) -> Result<
 
 impl SimulateArguments {
     fn simulation(&self) -> Result<Simulation> {
+        let yes = self.yes.ok_or_else(|| contributions::no_options("--counts", &self.mechanism))?;
         Ok(Simulation {
             owners: self.owners,
-            yes: self.yes,
+            yes,
             trials: self.trials,
             seed: self.seed.map_or_else(new_seed, Ok)?,
             confidence: self.intervals.confidence,
             interval: self.intervals.kind(),
-            crowd: if self.per_owner { CrowdSampling::PerOwner } else { CrowdSampling::Aggregated },
+            crowd: self.crowd(),
         })
+    }
+
+    fn of_options(&self, asked: &Contributions) -> Result<ContributionSimulation> {
+        Ok(ContributionSimulation {
+            owners: self.owners,
+            counts: contributions::true_counts(asked, self.owners, self.counts.as_deref(), self.yes)?,
+            trials: self.trials,
+            seed: self.seed.map_or_else(new_seed, Ok)?,
+            confidence: self.intervals.confidence,
+            interval: self.intervals.kind(),
+            crowd: self.crowd(),
+        })
+    }
+
+    fn crowd(&self) -> CrowdSampling {
+        if self.per_owner { CrowdSampling::PerOwner } else { CrowdSampling::Aggregated }
     }
 }
 

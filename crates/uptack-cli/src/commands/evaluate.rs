@@ -21,7 +21,7 @@ use crate::progress::{self, ProgressStep};
 
 /// Repeat the paper's evaluation on real or generated traffic, at equal guarantees
 ///
-/// For every station the question is "are you at this station?". Without --data, traffic in the shape of a real window is
+/// The question is where each vehicle is, as one choice among all stations and as one question per station. Without --data, traffic in the shape of a real window is
 /// generated. Ctrl-C leaves a valid report of the results so far.
 #[derive(Args)]
 #[command(after_help = "Examples:
@@ -142,9 +142,10 @@ fn write(evaluation: &Evaluation, folder: &Path) -> Result<()> {
 /// The findings, then the rows at equal guarantee; all rows are in the files and in JSON.
 fn describe(evaluation: &Evaluation, folder: Option<&Path>) -> String {
     format!(
-        "{}\n\n{}{}{}\n{}\n",
+        "{}\n\n{}{}{}{}\n{}\n",
         describe_traffic(evaluation),
         findings(evaluation),
+        at_equal_guarantee(evaluation, Comparison::Choice),
         at_equal_guarantee(evaluation, Comparison::Trust),
         at_equal_guarantee(evaluation, Comparison::Release),
         where_all_rows_are(evaluation, folder),

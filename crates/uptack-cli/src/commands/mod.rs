@@ -2,6 +2,7 @@
 
 mod audit;
 mod channel;
+mod contributions;
 mod demo;
 mod estimate;
 mod evaluate;

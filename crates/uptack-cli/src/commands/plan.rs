@@ -5,19 +5,22 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use uptack::Fraction;
 use uptack::card::Card;
-use uptack::plan::{self, Form, Over, Solved, Unknown};
+use uptack::plan::{self, AnySolved, Asked, Form, Over, Solved, Unknown};
 use uptack_chart::Sheet;
-use uptack_document::{PlanError, Purpose, Wanted, plan_json, plan_sheet, sheet_points};
+use uptack_document::{PlanError, Purpose, Wanted, any_plan_json, plan_json, plan_sheet, sheet_points};
 
+use super::contributions;
 use super::privacy::views_table;
 use crate::arguments::{TrustArguments, count, fraction, number, range};
+use crate::choices::OptionsArgument;
 use crate::failure::{Failure, Result};
 use crate::output::{ChartFile, Table, check_card_path, print_result, readable, write_card};
 use crate::progress::watched;
 
 /// Choose the best mechanism, and certify what it gives away
 ///
-/// Whichever of --error, --epsilon and --owners is left out is solved for; with all three given the plan is checked.
+/// Whichever of --error, --epsilon and --owners is left out is solved for; with all three given the plan is checked. With
+/// --options or --counts, several counts are published, and the plan is for everything together.
 #[derive(Args)]
 #[command(after_help = "Examples:
   uptack plan --owners 50000 --yes 500 --epsilon 1 --delta 1e-8
@@ -28,14 +31,26 @@ use crate::progress::watched;
   uptack plan --owners 50000 --yes 500 --epsilon 1 --noise aggregators \\
     --linked-epsilon 9
   uptack plan --owners 50000 --yes 500 --epsilon 1 --chart plan.svg
-  uptack plan --owners 50000 --yes 500 --linked-epsilon 1.5")]
+  uptack plan --owners 50000 --yes 500 --linked-epsilon 1.5
+  uptack plan --options car,bus,bike,walk --owners 9000 --yes 1500 --epsilon 1
+  uptack plan --counts 288 --most-yes 2 --owners 50000 --yes 100 --epsilon 1 \\
+    --linked-epsilon 12")]
 pub(crate) struct Arguments {
     /// How many owners will answer
     #[arg(long, value_parser = count)]
     owners: Option<u64>,
-    /// Roughly how many of them would say yes: a number, or a range such as 0..500
+    /// Roughly how many of them would say yes, or have one of the options: a number, or a range such as 0..500
     #[arg(long, value_parser = range)]
     yes: (u64, u64),
+    /// Each owner has one of these options: names, a file with one name per line, or how many there are
+    #[arg(long, value_name = "K|A,B,…|FILE")]
+    options: Option<OptionsArgument>,
+    /// This many counts are published, such as the questions of a ballot or the windows of a series
+    #[arg(long, value_name = "C", conflicts_with = "options", value_parser = count)]
+    counts: Option<u64>,
+    /// To how many of the counts one owner adds at most; by default one
+    #[arg(long, value_name = "N", requires = "counts", conflicts_with = "options", value_parser = count)]
+    most_yes: Option<u64>,
     /// The largest ε of the published counts
     #[arg(long, value_parser = number)]
     epsilon: Option<f64>,
@@ -155,6 +170,10 @@ impl std::ops::Deref for PlanText {
 pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<()> {
     let chart = arguments.chart.as_deref().map(ChartFile::new).transpose()?;
     arguments.out.as_deref().map_or(Ok(()), check_card_path)?;
+    let asked = arguments.asked()?;
+    if asked != Asked::YesNo {
+        return arguments.run_contributions(asked, json);
+    }
     let outcome = PlanText(arguments.plan()?);
     if let Some(chart) = chart {
         chart.write(&drawn(&outcome))?;
@@ -171,6 +190,46 @@ fn drawn(solved: &Solved) -> Sheet {
 }
 
 impl Arguments {
+    /// What is asked: a yes/no question, unless options or counts are given.
+    fn asked(&self) -> Result<Asked> {
+        // Numbers that are too large are refused by the planner, like those that are too small.
+        let number = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
+        Ok(match (&self.options, self.counts) {
+            (Some(options), _) => Asked::Options(number(options.names()?.len() as u64)),
+            (None, Some(counts)) => Asked::Counts { counts: number(counts), most: number(self.most_yes.unwrap_or(1)) },
+            (None, None) => Asked::YesNo,
+        })
+    }
+
+    fn run_contributions(&self, asked: Asked, json: bool) -> Result<()> {
+        self.check_contributions()?;
+        let wanted = Wanted { asked, ..self.wanted() };
+        let solved = watched("of the plan", plan::PROGRESS, |progress| wanted.plan_any(progress)).map_err(refused)?;
+        let document = any_plan_json(&solved)?;
+        match solved {
+            AnySolved::YesNo(solved) => print_result(json, &document, || PlanText(*solved).describe(None)),
+            AnySolved::Contributions(solved) => contributions::print_plan(&solved, &document, json),
+        }
+    }
+
+    /// Refuses what only plans of yes/no questions have.
+    fn check_contributions(&self) -> Result<()> {
+        let given = [
+            (self.out.is_some(), "--out"),
+            (self.chart.is_some(), "--chart"),
+            (self.mechanism.is_some(), "--mechanism"),
+        ];
+        match given.into_iter().find(|(is_given, _)| *is_given) {
+            Some((_, "--out")) => {
+                Err(Failure::request("--out: cards ask yes/no questions, and not for options or counts")
+                    .with_hint("leave it out; --json prints the whole plan"))
+            }
+            Some((_, option)) => Err(Failure::request(format!("{option}: it is for plans of yes/no questions"))
+                .with_hint("leave it out, or plan without --options and --counts")),
+            None => Ok(()),
+        }
+    }
+
     fn plan(&self) -> Result<Solved> {
         watched("of the plan", plan::PROGRESS, |progress| self.wanted().plan(progress)).map_err(refused)
     }
@@ -233,25 +292,12 @@ impl PlanText {
     fn families_table(&self) -> Table {
         let rows = self.families().into_iter().map(|(choice, more)| {
             let is_plan = std::ptr::eq(choice, &self.plan.best);
-            [choice.mechanism.to_string(), readable(choice.sd), more, plan_mark(is_plan)]
+            [choice.mechanism.to_string(), readable(choice.sd), more, contributions::plan_mark(is_plan)]
         });
         Table::new(&["mechanism", "sd", "above the least", ""]).with_rows(rows)
     }
 
-    /// What a bound on the linked ε costs; nothing without noise.
     fn tradeoff_table(&self) -> String {
-        if self.plan.tradeoff.is_empty() {
-            return String::new();
-        }
-        let rows = self.plan.tradeoff.iter().map(|entry| {
-            let linked = entry.linked.map_or("none".to_owned(), |linked| linked.to_string());
-            [linked, readable(entry.sd), plan_mark(entry.linked == self.request.linked_epsilon)]
-        });
-        let table = Table::new(&["linked ε at most", "sd", ""]).with_rows(rows);
-        format!("\nThe cost of protection that holds even if nobody is honest:\n\n{}", table.render())
+        contributions::tradeoff_table(&self.plan.tradeoff, self.request.linked_epsilon)
     }
-}
-
-fn plan_mark(is_plan: bool) -> String {
-    if is_plan { "the plan".to_owned() } else { String::new() }
 }

@@ -4,6 +4,7 @@ use std::iter;
 
 use clap::Args;
 use uptack::card::Card as QueryCard;
+use uptack::contribution::Contributions;
 use uptack::display::lower_end;
 use uptack::privacy::{
     self, Accountant, Delta, Enclosure, Epsilon, Guarantee, Repeated, Target, View, Views, WorkLimit,
@@ -11,9 +12,10 @@ use uptack::privacy::{
 use uptack::{Channel, Fraction, answer_name};
 use uptack_document::PrivacyDocument;
 
+use super::contributions;
 use crate::arguments::{count, fraction, number};
 use crate::failure::{Failure, Result, ResultExt};
-use crate::input::{LoadedMechanism, read_mechanism};
+use crate::input::{Loaded, LoadedMechanism, read_any_mechanism};
 use crate::layout;
 use crate::output::{Table, grouped, print_result, readable_up};
 use crate::progress::{watched_steps, watched_without_total};
@@ -27,7 +29,10 @@ use crate::progress::{watched_steps, watched_without_total};
   uptack privacy 'normal-form(f=0.5,r=0.00205)' --owners 2000 --epsilon 1 --json
   uptack privacy 'randomized-response(t=0.8)' --owners 5000 --delta 1e-6 \\
     --repeat 288
-  uptack privacy 'normal-form(f=0.5,r=8.2e-5)' --owners 50000 --honest 90%")]
+  uptack privacy 'normal-form(f=0.5,r=8.2e-5)' --owners 50000 --honest 90%
+  uptack privacy 'choice(k=12,r=2.5e-4) + laplace(scale=1.9)' --owners 50000
+  uptack privacy 'contributions(counts=288,most=2,r=1e-5) + laplace(scale=4)' \\
+    --owners 50000")]
 pub(crate) struct Arguments {
     /// name(key=value, …), a query card, or a file that `uptack channel --json` wrote
     mechanism: String,
@@ -103,11 +108,24 @@ fn compute_views(channel: &Channel, owners: u64, target: Target, limit: WorkLimi
 }
 
 pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<()> {
-    let named = read_mechanism(&arguments.mechanism)?;
+    let (named, mechanism) = match read_any_mechanism(&arguments.mechanism)? {
+        Loaded::YesNo(named) => {
+            let mechanism = named.mechanism.to_string();
+            (*named, mechanism)
+        }
+        Loaded::Contributions(asked) => match asked.yes_no() {
+            Some(yes_no) => (LoadedMechanism::new(yes_no), asked.to_string()),
+            None => return run_contributions(arguments, &asked, json),
+        },
+    };
     let views = arguments.views(&named)?;
     let card = card(&named.channel, views, arguments.repeat, arguments.limit())?;
-    let mechanism = named.mechanism.to_string();
     print_result(json, &card.json(&mechanism), || describe(&card, &mechanism))
+}
+
+fn run_contributions(arguments: &Arguments, asked: &Contributions, json: bool) -> Result<()> {
+    let (owners, target) = (arguments.honest_owners(None)?, arguments.target(None)?);
+    contributions::run_privacy(asked, owners, target, (arguments.repeat, arguments.limit()), json)
 }
 
 /// Composes this many answers and shows how many steps that has taken so far.

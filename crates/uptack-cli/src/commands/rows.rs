@@ -1,28 +1,31 @@
 //! `uptack privatize` and `uptack tally`: one row per owner, and the counts of rows.
 
 use std::collections::BTreeSet;
-use std::fs::File;
-use std::io::{self, IsTerminal, Read, StdoutLock, Write};
+use std::io::{self, BufRead, BufReader, IsTerminal, Read, StdoutLock, Write};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
+use uptack::contribution::{Contributions, OptionRows};
 use uptack::display::{self, Rounding};
 use uptack::privacy::linked_epsilon;
 use uptack::{
     Cell, Channel, NoiseLaw, OsCoins, Output, RowFormat, RowReader, Sampler, Sums, Tally, Truths, answer_name,
 };
 
+use super::contributions::{self, OptionFile};
 use crate::arguments::separator;
-use crate::failure::{IoResultExt, Result, ResultExt};
-use crate::input::{InputSource, open, read_mechanism};
+use crate::choices::OptionsArgument;
+use crate::failure::{Failure, IoResultExt, Result, ResultExt};
+use crate::input::{InputSource, Loaded, open, read_any_mechanism};
 use crate::layout::{fitted_to_terminal, joined};
 use crate::output::{Table, grouped, print_result, readable_up};
 use crate::progress::{Watched, say};
-use crate::truths::TruthReader;
+use crate::truths::{TruthReader, ValueReader, truths_from_input, watched_file};
 
 /// Draw one row per owner from one truth per line
 ///
-/// Coins come from the operating system's random number generator. A file is checked as a whole before the first row is
+/// A truth is yes or no, or for a mechanism with options the option's name or its number from 1; `none` is no contribution, and
+/// several contributions are separated by `;`. Coins come from the operating system's random number generator. A file is checked as a whole before the first row is
 /// written; input from a pipe is processed as it arrives.
 #[derive(Args)]
 #[command(after_help = "Examples:
@@ -33,12 +36,23 @@ use crate::truths::TruthReader;
     --column station --yes 7
   uptack privatize 'sampling(sy=5%,sn=5%)' truths.txt --format ndjson
   uptack privatize 'randomized-response(t=0.999) + laplace(scale=1)' \\
-    truths.txt | uptack tally --noise 'laplace(scale=1)'")]
+    truths.txt | uptack tally --noise 'laplace(scale=1)'
+  printf 'car\\nbus\\ncar\\n' | uptack privatize 'choice(k=4,r=0.1)' \\
+    --options car,bus,bike,walk
+  printf '17.5\\nNA\\n62\\n' | uptack privatize 'choice(k=6,r=0.05)' \\
+    --bins 0,20,40,60")]
 pub(crate) struct PrivatizeArguments {
     /// name(key=value, …), or a file that `uptack channel --json` wrote
     mechanism: String,
-    /// One truth per line: yes, no, 1, 0, true or false; standard input if absent or -
+    /// One truth per line: yes, no, 1, 0, true or false, or an option; standard input if absent or -
     file: Option<PathBuf>,
+    /// The names of the options, as a list or as a file with one name per line; by default they are numbered from 1
+    #[arg(long, value_name = "A,B,…|FILE", conflicts_with = "yes")]
+    options: Option<OptionsArgument>,
+    /// Truths are numbers, and the options are the ranges between these rising edges, what is below and above them, and *no
+    /// value*, which is an empty line, `none` or `NA`
+    #[arg(long, value_name = "E0,E1,…", allow_hyphen_values = true, conflicts_with_all = ["options", "yes"])]
+    bins: Option<String>,
     /// The truths are in this column of a CSV file with a header
     #[arg(long, value_name = "NAME")]
     column: Option<String>,
@@ -51,7 +65,7 @@ pub(crate) struct PrivatizeArguments {
     /// Do not print what one row gives away, or who adds the noise
     #[arg(long)]
     quiet: bool,
-    /// How rows are written; CSV begins with the header `A,B,C`
+    /// How rows are written; CSV begins with the header `A,B,C`, or with one that names the options
     #[arg(long, value_enum, default_value = "csv")]
     format: RowFormatArgument,
 }
@@ -68,27 +82,56 @@ enum RowFormatArgument {
 const CHUNK: usize = 1 << 16;
 
 pub(crate) fn run_privatize(arguments: &PrivatizeArguments, json: bool) -> Result<()> {
-    let named = read_mechanism(&arguments.mechanism)?;
     let format = if json { RowFormatArgument::Ndjson } else { arguments.format };
+    let named = match read_any_mechanism(&arguments.mechanism)? {
+        Loaded::YesNo(named) => named,
+        Loaded::Contributions(named) => return run_contributions(arguments, &named, format),
+    };
+    arguments.check_yes_no()?;
     if !arguments.quiet {
         warn(&named.channel);
     }
     let reader = arguments.reader();
     let rows = RowWriter::new(&named.channel, format);
-    match reader.input {
+    match reader.values.input {
         InputSource::File(path) => privatize_file(reader, path, rows),
         InputSource::Standard => privatize_input(reader, rows),
     }
 }
 
+fn run_contributions(arguments: &PrivatizeArguments, named: &Contributions, format: RowFormatArgument) -> Result<()> {
+    if arguments.yes.is_some() {
+        return Err(Failure::request(format!("--yes: {named} has options"))
+            .with_hint("the column holds the names or numbers of options; --options gives the names"));
+    }
+    contributions::Privatize {
+        contributions: named,
+        values: arguments.values(),
+        options: arguments.options.as_ref(),
+        bins: arguments.bins.as_deref(),
+        is_json: format == RowFormatArgument::Ndjson,
+        quiet: arguments.quiet,
+    }
+    .run()
+}
+
 impl PrivatizeArguments {
-    fn reader(&self) -> TruthReader<'_> {
-        TruthReader {
+    fn values(&self) -> ValueReader<'_> {
+        ValueReader {
             input: InputSource::new(self.file.as_deref()),
             column: self.column.as_deref(),
             separator: self.separator,
-            yes: self.yes.as_deref(),
         }
+    }
+
+    fn reader(&self) -> TruthReader<'_> {
+        TruthReader { values: self.values(), yes: self.yes.as_deref() }
+    }
+
+    /// Refuses what a yes/no question does not have.
+    fn check_yes_no(&self) -> Result<()> {
+        let given = self.options.as_ref().map(|_| "--options").or(self.bins.as_ref().map(|_| "--bins"));
+        given.map_or(Ok(()), |given| Err(contributions::no_options(given, &self.mechanism)))
     }
 }
 
@@ -130,14 +173,7 @@ fn privatize_file(reader: TruthReader<'_>, path: &Path, rows: RowWriter) -> Resu
 }
 
 fn privatize_input(reader: TruthReader<'_>, rows: RowWriter) -> Result<()> {
-    if io::stdin().is_terminal() {
-        say("reading truths from the terminal, one per line; end with Ctrl-D\n");
-    }
-    privatize(reader, &mut io::stdin().lock(), rows)
-}
-
-fn watched_file(path: &Path) -> Result<Watched<File>> {
-    Ok(Watched::file(open(path)?).unless(io::stdout().is_terminal()))
+    privatize(reader, &mut truths_from_input(), rows)
 }
 
 fn privatize(reader: TruthReader<'_>, source: &mut dyn Read, mut rows: RowWriter) -> Result<()> {
@@ -223,8 +259,12 @@ pub(crate) struct TallyArguments {
     /// How rows are written; by default guessed from the first line
     #[arg(long, value_enum)]
     format: Option<RowFormatArgument>,
-    /// Count only the answers that are 1, and add noise as two aggregators would: two fresh draws from the operating system's
-    /// random numbers
+    /// Rows name one of these options, which is said by a header if there is one: names, a file with one name per line, or how
+    /// many there are
+    #[arg(long, value_name = "A,B,…|FILE|K")]
+    options: Option<OptionsArgument>,
+    /// Count only the answers that are 1, or each option, and add noise as two aggregators would: two fresh draws for each count
+    /// from the operating system's random numbers
     #[arg(long, value_name = "laplace(scale=T)")]
     noise: Option<NoiseLaw>,
 }
@@ -242,36 +282,72 @@ impl From<RowFormatArgument> for RowFormat {
 const READ_CHUNK: usize = 1 << 18;
 
 pub(crate) fn run_tally(arguments: &TallyArguments, json: bool) -> Result<()> {
-    let total = arguments.total()?;
     let json = json || !io::stdout().is_terminal();
-    if let Some(noise) = &arguments.noise {
-        let sums = Sums::of_tally(&total, noise, &mut OsCoins)?;
-        return print_result(json, &sums, || describe_sums(&sums, noise));
+    match arguments.total()? {
+        Counted::Options(rows) => contributions::print_tally(&rows, arguments.noise.as_ref(), json),
+        Counted::Answers(total) => print_tally(&total, arguments.noise.as_ref(), json),
     }
-    print_result(json, &total, || describe_tally(&total))
+}
+
+fn print_tally(total: &Tally, noise: Option<&NoiseLaw>, json: bool) -> Result<()> {
+    let Some(noise) = noise else { return print_result(json, total, || describe_tally(total)) };
+    let sums = Sums::of_tally(total, noise, &mut OsCoins)?;
+    print_result(json, &sums, || describe_sums(&sums, noise))
+}
+
+const SAME_QUESTION: &str = "only rows of the same question can be added up";
+
+/// What the rows of a file count.
+enum Counted {
+    Answers(Tally),
+    Options(OptionRows),
+}
+
+impl Counted {
+    fn merge(&mut self, other: &Self) -> Result<()> {
+        match (self, other) {
+            (Self::Answers(total), Self::Answers(more)) => Ok(total.merge(more)?),
+            (Self::Options(total), Self::Options(more)) => Ok(total.merge(more)?),
+            (Self::Answers(_), Self::Options(_)) => {
+                Err(Failure::request("rows of options, but the first file has answers").with_hint(SAME_QUESTION))
+            }
+            (Self::Options(_), Self::Answers(_)) => {
+                Err(Failure::request("rows of answers, but the first file has options").with_hint(SAME_QUESTION))
+            }
+        }
+    }
 }
 
 impl TallyArguments {
     /// The tally of all files, or of standard input.
-    fn total(&self) -> Result<Tally> {
-        let format = self.format.map(RowFormat::from);
+    fn total(&self) -> Result<Counted> {
         let mut inputs = self.files.iter().map(|path| InputSource::new(Some(path)));
-        let mut total = tally_of(inputs.next().unwrap_or(InputSource::Standard), format)?;
+        let mut total = self.tally_of(inputs.next().unwrap_or(InputSource::Standard))?;
         for input in inputs {
-            total.merge(&tally_of(input, format)?).at(input)?;
+            total.merge(&self.tally_of(input)?).at(input)?;
         }
         Ok(total)
     }
-}
 
-fn tally_of(input: InputSource<'_>, format: Option<RowFormat>) -> Result<Tally> {
-    match input {
-        InputSource::File(path) => count_rows(input, &mut Watched::file(open(path)?), format),
-        InputSource::Standard => count_rows(input, &mut Watched::stream(io::stdin().lock()), format),
+    fn tally_of(&self, input: InputSource<'_>) -> Result<Counted> {
+        match input {
+            InputSource::File(path) => self.count_rows(input, &mut BufReader::new(Watched::file(open(path)?))),
+            InputSource::Standard => self.count_rows(input, &mut BufReader::new(Watched::stream(io::stdin().lock()))),
+        }
+    }
+
+    /// Counts rows. The first line says whether they name options.
+    fn count_rows(&self, input: InputSource<'_>, source: &mut dyn BufRead) -> Result<Counted> {
+        let format = self.format.map(RowFormat::from);
+        let first = contributions::first_line(input, source)?;
+        match OptionFile::of(&first, format, self.options.as_ref()).at(input)? {
+            Some(file) => file.count(input, &first, source).map(Counted::Options),
+            None => count_answers(input, &mut first.as_slice().chain(source), format).map(Counted::Answers),
+        }
     }
 }
 
-fn count_rows(input: InputSource<'_>, source: &mut dyn Read, format: Option<RowFormat>) -> Result<Tally> {
+fn count_answers(input: InputSource<'_>, source: &mut dyn Read, format: Option<RowFormat>) -> Result<Tally> {
     let mut rows = RowReader::new(format);
     let mut buffer = vec![0; READ_CHUNK];
     loop {

@@ -205,7 +205,7 @@ fn four_of_five_owners_are_enough_and_each_epsilon_says_whom_it_trusts() {
     assert_eq!(told[1], "ε = 1 if at least one of the two aggregators is honest", "{text}");
     // The claim was certified for the batch.
     assert!(told[2].ends_with(" at δ = 1e-8 if at least one aggregator and 241 owners are honest"), "{text}");
-    assert_eq!(told[3], "ε = 8 if nobody but the owner's own device is honest", "{text}");
+    assert_eq!(told[3], "ε = 6 if nobody but the owner's own device is honest", "{text}");
     let owners = ["--trust", "owners", "--noise", "none", "--delta", "1e-4"];
     let text = String::from_utf8(desk.run(&["ask"], &[&question[..], &numbers, &owners].concat()).stdout).unwrap();
     let first = text.lines().find(|line| line.starts_with("ε = ")).unwrap();

@@ -49,15 +49,17 @@ impl Evaluation {
     }
 }
 
-const PLOTS: [&str; 10] = [
+const PLOTS: [&str; 12] = [
+    "error-choice",
+    "error-choice-linked",
     "error-trust",
     "error-release",
     "error-answer",
     "error-linked",
-    "error-ballot",
     "error-paper",
     "error-epsilon",
     "coverage",
+    "histogram",
     "scatter",
     "map",
 ];
@@ -68,11 +70,11 @@ fn rows_have_what_the_contract_names() {
     assert_eq!(document["data"]["vehicles"], 9132);
     assert_eq!(document["complete"], true);
     let rows = document["rows"].as_array().unwrap();
-    for comparison in ["trust", "release", "answer", "linked", "ballot", "paper"] {
+    for comparison in ["choice", "choice-linked", "trust", "release", "answer", "linked", "paper"] {
         assert!(rows.iter().any(|row| row["comparison"] == comparison), "{comparison}");
     }
     let noisy: Vec<_> = rows.iter().filter(|row| row["honest"] == "one-aggregator").collect();
-    assert_eq!(noisy.len(), 6, "without a channel and at linked ε = 12, 9, 7; twice in a ballot");
+    assert_eq!(noisy.len(), 8, "without a channel and at linked ε = 12, 9, 7; a choice without and at 8, 9, 12");
     for row in noisy {
         assert!(row["views"]["one_aggregator"]["epsilon"]["upper"].as_f64().unwrap() <= 1.0, "{row}");
         assert_eq!(row["views"]["one_aggregator"]["delta"], 0, "{row}");

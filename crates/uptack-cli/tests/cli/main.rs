@@ -14,6 +14,7 @@ mod examples;
 mod help;
 mod network;
 mod operations;
+mod options;
 mod pipeline;
 mod plan;
 mod privacy;

@@ -19,7 +19,7 @@ use uptack_dap::signed::Signer;
 use crate::{Folder, run, run_with};
 
 /// The files that the cases use, beside those that [`stage`] makes.
-const FILES: [(&str, &str); 41] = [
+const FILES: [(&str, &str); 56] = [
     ("rows.csv", "1\n0\n1\n"),
     ("two.csv", "1,2\n2,1\n"),
     ("ragged.csv", "1,2\n1\n"),
@@ -61,6 +61,21 @@ const FILES: [(&str, &str); 41] = [
     ("taxis.csv", "owner,taxi:bool\na,yes\n"),
     ("quoted-token", "\"an-analysts-token\"\n"),
     ("bearer-token", "Bearer an-analysts-token\n"),
+    ("modes.txt", "car\nbas\n"),
+    ("two-modes.txt", "car;bus\n"),
+    ("many-modes.txt", "car;bus\ncar;bus;bike\n"),
+    ("speeds.txt", "17\nfast\n"),
+    ("modes.csv", "choice of car;bus;bike\ncar\nbas\n"),
+    ("other-modes.csv", "choice of car;bus;train\ncar\n"),
+    ("fewer-modes.csv", "choice of car;bus\ncar\n"),
+    ("good-modes.csv", "choice of car;bus;bike\ncar\n"),
+    ("same-modes.csv", "choice of car;car\ncar\n"),
+    ("modes.ndjson", "{\"choice\":\"car\"}\n"),
+    ("counts.json", "{\"owners\":1000,\"counts\":[260,740,0]}"),
+    ("sums.json", "{\"owners\":1000,\"sums\":[260,741,2]}"),
+    ("large-counts.json", "{\"owners\":1000,\"counts\":[1260,740,0]}"),
+    ("named-counts.json", "{\"owners\":1000,\"counts\":[260,740,0],\"options\":[\"car\",\"bus\",\"bike\"]}"),
+    ("names.txt", "car\n\nbike\n"),
 ];
 
 fn stage() -> Folder {

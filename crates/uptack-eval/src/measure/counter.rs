@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use uptack::SeededCoins;
-use uptack::estimate::Confidence;
+use uptack::contribution::Contributions;
+use uptack::estimate::{Confidence, IntervalKind};
+use uptack::simulate::{ContributionSimulation, CrowdDraw, CrowdSampling};
 
 use super::MANY;
 use super::unrolled::{Confidences, CountLaw, Coverage, NoisySum};
@@ -23,6 +25,16 @@ pub(super) struct StationEstimate {
 
 /// Estimates the vehicles of a station.
 pub(super) trait StationCounter {
+    /// Draws what all stations share in a trial, before any is asked; nothing if they are drawn independently of each other.
+    fn begin(&mut self, _: &mut SeededCoins) -> Result<()> {
+        Ok(())
+    }
+
+    /// Everything that was published in the trial, if it is drawn together.
+    fn published(&self) -> Option<&[i64]> {
+        None
+    }
+
     fn ask(&mut self, station: usize, yes: u64, coins: &mut SeededCoins) -> Result<StationEstimate>;
     /// The standard deviation of the estimate if `yes` owners would say *yes*, by theory.
     fn predicted(&self, yes: u64) -> Result<f64>;
@@ -127,6 +139,110 @@ impl StationCounter for NoisyQuestions {
 
     fn many(&self, _: u64) -> bool {
         false
+    }
+}
+
+/// Every owner has one of the stations, or is elsewhere, and all counts are drawn together.
+pub(super) struct ChoiceCounts {
+    crowd: CrowdDraw,
+    law: PublishedLaw,
+    coverages: ByStation<Coverage>,
+    published: Vec<i64>,
+}
+
+/// What is published about one option.
+enum PublishedLaw {
+    Noisy(Box<NoisySum>),
+    Exact(CountLaw),
+}
+
+impl PublishedLaw {
+    fn new(asked: &Contributions, owners: u64) -> Result<Self> {
+        let channel = asked.count_channel();
+        Ok(match NoisySum::new(&channel, owners)? {
+            Some(law) => Self::Noisy(Box::new(law)),
+            None => Self::Exact(CountLaw::new(&channel, owners)?),
+        })
+    }
+
+    fn coverage(&self, yes: u64, confidences: &Confidences) -> Result<Coverage> {
+        match self {
+            Self::Noisy(law) => law.coverage(yes, confidences),
+            Self::Exact(law) => law.coverage(yes, confidences),
+        }
+    }
+}
+
+impl ChoiceCounts {
+    /// None if the options are not the stations and, if there are more owners than vehicles, elsewhere.
+    pub(super) fn new(
+        asked: &Contributions,
+        vehicles: &[u64],
+        owners: u64,
+        confidences: &Confidences,
+    ) -> Result<Option<Self>> {
+        let elsewhere = owners.saturating_sub(vehicles.iter().sum());
+        let options = vehicles.len() + usize::from(elsewhere > 0);
+        if !asked.is_choice() || asked.options() != options || asked.counts() != options {
+            return Ok(None);
+        }
+        let law = PublishedLaw::new(asked, owners)?;
+        let coverages = ByStation::new(vehicles, |yes| law.coverage(yes, confidences))?;
+        let counts = vehicles.iter().copied().chain((elsewhere > 0).then_some(elsewhere)).collect();
+        let crowd = one_trial(owners, counts, confidences.each).crowd_draw(asked)?;
+        Ok(Some(Self { crowd, law, coverages, published: Vec::new() }))
+    }
+}
+
+/// One trial of a crowd.
+fn one_trial(owners: u64, counts: Vec<u64>, confidence: Confidence) -> ContributionSimulation {
+    let (interval, crowd) = (IntervalKind::Auto, CrowdSampling::Aggregated);
+    ContributionSimulation { owners, counts, trials: 1, seed: 0, confidence, interval, crowd }
+}
+
+impl StationCounter for ChoiceCounts {
+    fn begin(&mut self, coins: &mut SeededCoins) -> Result<()> {
+        self.published = self.crowd.draw(coins).into_iter().map(|count| count as i64).collect();
+        if let PublishedLaw::Noisy(law) = &self.law {
+            for sum in &mut self.published {
+                *sum += law.draw_noise(coins)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn published(&self) -> Option<&[i64]> {
+        Some(&self.published)
+    }
+
+    fn ask(&mut self, station: usize, _: u64, _: &mut SeededCoins) -> Result<StationEstimate> {
+        let (coverage, published) = (self.coverages.at(station), self.published[station]);
+        Ok(match &self.law {
+            PublishedLaw::Noisy(law) => StationEstimate {
+                estimate: law.estimate(published),
+                holds: coverage.each.holds_sum(published),
+                holds_together: coverage.all.holds_sum(published),
+            },
+            PublishedLaw::Exact(law) => {
+                let counts = law.counts_of_ones(published.unsigned_abs());
+                StationEstimate {
+                    estimate: law.estimate(&counts),
+                    holds: coverage.each.holds(&counts),
+                    holds_together: coverage.all.holds(&counts),
+                }
+            }
+        })
+    }
+
+    fn predicted(&self, yes: u64) -> Result<f64> {
+        match &self.law {
+            PublishedLaw::Noisy(law) => law.sd(yes as f64),
+            PublishedLaw::Exact(law) => Ok(law.sd(yes as f64)),
+        }
+    }
+
+    fn many(&self, yes: u64) -> bool {
+        matches!(&self.law, PublishedLaw::Exact(law) if law.smallest_expected(yes as f64) >= MANY)
     }
 }
 

@@ -5,7 +5,7 @@ mod unrolled;
 
 use std::ops::Range;
 
-use counter::{CuratedCount, NoisyQuestions, Questions, StationCounter, StationEstimate};
+use counter::{ChoiceCounts, CuratedCount, NoisyQuestions, Questions, StationCounter, StationEstimate};
 use unrolled::{Confidences, CountLaw, NoisySum};
 use uptack::Progress;
 use uptack::SeededCoins;
@@ -50,6 +50,9 @@ pub struct TrialResults {
     pub ranks: f64,
     /// The share of trials in which the simultaneous intervals of all stations held.
     pub simultaneous: f64,
+    /// Everything that was published in the first trial, if all stations are drawn together: one number per station and, if there
+    /// are owners elsewhere, theirs.
+    pub published: Option<Vec<i64>>,
 }
 
 /// Asks the question of every station in every trial.
@@ -78,6 +81,11 @@ fn counter<'a>(method: &'a Method, vehicles: &[u64], owners: u64) -> Result<Box<
     if let Protocol::Curator(curator) = &method.law {
         return Ok(Box::new(CuratedCount::new(curator, &confidences)));
     }
+    if let Protocol::Contributions(asked) = &method.law
+        && let Some(counts) = ChoiceCounts::new(asked, vehicles, owners, &confidences)?
+    {
+        return Ok(Box::new(counts));
+    }
     let channel = method.channel()?.ok_or_else(|| Error::new("a method without a channel and without a curator"))?;
     Ok(match NoisySum::new(&channel, owners)? {
         Some(law) => Box::new(NoisyQuestions::new(law, vehicles, &confidences)?),
@@ -95,6 +103,7 @@ struct TrialRun<'a> {
     trials: u64,
     ranks_right: u64,
     all_held: u64,
+    published: Option<Vec<i64>>,
 }
 
 impl<'a> TrialRun<'a> {
@@ -107,10 +116,15 @@ impl<'a> TrialRun<'a> {
             trials: 0,
             ranks_right: 0,
             all_held: 0,
+            published: None,
         }
     }
 
     fn trial(&mut self, counter: &mut dyn StationCounter, coins: &mut SeededCoins) -> Result<()> {
+        counter.begin(coins)?;
+        if self.trials == 0 {
+            self.published = counter.published().map(<[i64]>::to_vec);
+        }
         let mut all_hold = true;
         for (station, &yes) in self.vehicles.iter().enumerate() {
             let seen = counter.ask(station, yes, coins)?;
@@ -132,6 +146,7 @@ impl<'a> TrialRun<'a> {
             stations: results.collect::<Result<_>>()?,
             ranks: self.ranks_right as f64 / (trials * self.vehicles.len() as f64),
             simultaneous: self.all_held as f64 / trials,
+            published: self.published.clone(),
         })
     }
 

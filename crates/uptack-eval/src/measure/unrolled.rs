@@ -52,6 +52,8 @@ pub(crate) struct CountLaw {
     classes: Vec<ClassProbabilities>,
     /// The classes that are used; the count of the likeliest one follows from theirs.
     kept: Vec<usize>,
+    /// Whether the first cell, which is 1 in a channel of two cells, is in the first class.
+    ones_first: bool,
 }
 
 /// A class of cells with its probabilities if the truth is *yes* (p) and *no* (q), and p − q.
@@ -71,7 +73,14 @@ impl CountLaw {
             return Err(Error::new(format!("{} classes of cells where two or three are supported", classes.len())));
         }
         let kept = all_but_likeliest(&classes);
-        Ok(Self { channel: by_class(channel)?, owners, classes, kept })
+        let ones_first = channel.classes().first().is_some_and(|class| class.cells.contains(&0));
+        Ok(Self { channel: by_class(channel)?, owners, classes, kept, ones_first })
+    }
+
+    /// The counts of the classes if so many owners answer 1, of a channel that shows nothing else.
+    pub(crate) fn counts_of_ones(&self, ones: u64) -> [u64; 3] {
+        let zeros = self.owners - ones;
+        if self.ones_first { [ones, zeros, 0] } else { [zeros, ones, 0] }
     }
 
     /// Draws the counts of the classes.
@@ -231,7 +240,12 @@ impl NoisySum {
     pub(crate) fn draw(&self, yes: u64, coins: &mut SeededCoins) -> Result<i64> {
         let counts = draw_counts(&self.channel, self.owners, yes, coins)?;
         let ones: u64 = self.ones.iter().map(|&cell| counts[cell]).sum();
-        Ok(ones as i64 + self.noise.draw(coins)?)
+        Ok(ones as i64 + self.draw_noise(coins)?)
+    }
+
+    /// Draws the noise of both aggregators.
+    pub(crate) fn draw_noise(&self, coins: &mut SeededCoins) -> Result<i64> {
+        self.noise.draw(coins)
     }
 
     /// (S − nq)/(p − q).

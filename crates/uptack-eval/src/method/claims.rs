@@ -4,6 +4,8 @@ use std::ops::Range;
 
 use serde_json::{Value, json};
 use uptack::Channel;
+use uptack::contribution::Contributions;
+use uptack::privacy::contributions::ContributionViews;
 use uptack::privacy::{self, Delta, Guarantee, Target, WorkLimit};
 
 use super::curator::ChangedCounts;
@@ -139,6 +141,19 @@ impl ViewAccount<'_> {
         let accountant = privacy::answer_with_release(self.channel, answer, self.owners)?;
         Ok(Some(accountant.with_limit(WorkLimit::steps(EFFORT)).guarantee(self.target)))
     }
+}
+
+/// The views of contributions, for all counts together, as `uptack privacy` certifies them.
+pub(super) fn contribution_claims(contributions: &Contributions, owners: u64, target: Target) -> Result<ViewClaims> {
+    let views = ContributionViews::of(contributions, owners, target, WorkLimit::default())?;
+    Ok(ViewClaims {
+        // One report is all that an owner writes.
+        answers: vec![views.linked],
+        linked: views.linked,
+        one_aggregator: views.one_aggregator.map(|one| (one.lower(), one.upper())),
+        release: ReleaseClaim::Certified(views.release),
+        joint: vec![None],
+    })
 }
 
 /// The guarantees of a method.

@@ -5,6 +5,7 @@ use std::fmt;
 use uptack::SeededCoins;
 
 use crate::error::{Error, Result};
+use crate::planned::ReleaseTarget;
 
 /// A trusted curator with its noise.
 #[derive(Clone, Debug)]
@@ -133,6 +134,24 @@ fn divergence(sigma: f64, epsilon: f64, changes: ChangedCounts) -> f64 {
     law.values().map(part).sum()
 }
 
+/// The least σ of discrete Gaussian noise on each of many counts that keeps the guarantee for all of them together if `moved` of
+/// them change by 1, one way or the other. Only for an ε and a δ that need σ ≥ 0.75.
+///
+/// The loss is (2S + m)/2σ² with S the sum of m draws, whose law is that of one draw with mσ² instead of σ² up to a factor of e^τ,
+/// τ ≤ 5(m−1)e^(−π²σ²) (Poisson summation). So with s₀ = ⌊εσ² − m/2⌋ + 1, δ ≤ e^τ·(P(S ≥ s₀) − e^ε·P(S ≥ s₀ + m)).
+pub(crate) fn least_sigma_of_moved(ReleaseTarget { epsilon, delta }: ReleaseTarget, moved: u64) -> f64 {
+    least_sigma(|sigma| sigma >= 0.75 && moved_divergence(sigma, epsilon, moved) <= delta)
+}
+
+fn moved_divergence(sigma: f64, epsilon: f64, moved: u64) -> f64 {
+    let m = moved as f64;
+    let sum = gaussian_law(sigma * m.sqrt(), 12.0);
+    let tail = |from: i64| sum.values().filter(|(value, _)| *value >= from).map(|(_, mass)| mass).sum::<f64>();
+    let first = (epsilon * sigma * sigma - m / 2.0).floor() as i64 + 1;
+    let factor = (5.0 * (m - 1.0) * (-(std::f64::consts::PI * sigma).powi(2)).exp()).exp();
+    factor * (tail(first) - epsilon.exp() * tail(first + moved as i64))
+}
+
 /// Integer noise, with the probability of each value from −reach to reach.
 #[derive(Clone, Debug)]
 pub(crate) struct IntegerNoise {
@@ -229,6 +248,19 @@ mod tests {
             assert!((curator.law().sd() / sigma - 1.0).abs() < 0.01, "{}", curator.law().sd());
             let CuratorNoise::Gaussian { sigma } = curator.shape else { panic!("not Gaussian") };
             assert!((curator.law().sd() / sigma - 1.0).abs() < 1e-6);
+        }
+    }
+
+    /// Of one and two counts, by convolution as well; of more, as another program computed them.
+    #[test]
+    fn many_moved_counts_need_the_noise_of_their_number() {
+        let target = ReleaseTarget { epsilon: 1.0, delta: 1e-8 };
+        for (changes, moved) in [(ChangedCounts::One, 1), (ChangedCounts::Two, 2)] {
+            let sigma = least_sigma(|sigma| divergence(sigma, 1.0, changes) <= 1e-8);
+            assert!((least_sigma_of_moved(target, moved) / sigma - 1.0).abs() < 1e-6, "{moved}: {sigma}");
+        }
+        for (moved, sigma) in [(1, 5.109), (2, 7.209), (10, 16.129), (40, 32.258), (288, 86.556)] {
+            assert!((least_sigma_of_moved(target, moved) - sigma).abs() < 1e-3, "{moved}");
         }
     }
 

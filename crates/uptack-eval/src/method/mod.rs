@@ -4,12 +4,13 @@ mod claims;
 mod curator;
 mod oracle;
 
-use claims::ViewAccount;
 pub use claims::{MethodClaims, ReleaseClaim, ViewClaims};
-pub(crate) use curator::IntegerNoise;
+use claims::{ViewAccount, contribution_claims};
 pub use curator::{ChangedCounts, Curator};
+pub(crate) use curator::{IntegerNoise, least_sigma_of_moved};
 pub use oracle::{Oracle, OracleKind};
 use serde::Serialize;
+use uptack::contribution::Contributions;
 use uptack::privacy::{Delta, Target};
 use uptack::{Channel, Fraction, Mechanism, Output};
 
@@ -45,6 +46,8 @@ pub struct Method {
 pub enum Protocol {
     /// Every owner answers the station's question by a channel.
     Mechanism(Box<Mechanism>),
+    /// Every owner is at one of the stations and contributes to one of the counts, or up to k times to several.
+    Contributions(Box<Contributions>),
     /// Every owner reports on all stations at once.
     Oracle(Oracle),
     /// The truths are counted and noise is added.
@@ -65,6 +68,16 @@ impl Method {
     /// Randomized response, or another baseline that is a channel of the core.
     pub fn baseline(label: impl Into<String>, mechanism: Mechanism) -> Self {
         Self { kind: MethodOrigin::Baseline, ..Self::family(label, mechanism) }
+    }
+
+    /// Contributions to all counts that are published together.
+    pub fn contributions(label: impl Into<String>, contributions: Contributions) -> Self {
+        Self {
+            label: label.into(),
+            kind: MethodOrigin::Family,
+            law: Protocol::Contributions(Box::new(contributions)),
+            changes: ChangedCounts::Two,
+        }
     }
 
     /// A frequency oracle.
@@ -96,13 +109,18 @@ impl Method {
 
     /// Whether the aggregators add noise to the published count.
     pub fn is_noisy(&self) -> bool {
-        matches!(&self.law, Protocol::Mechanism(mechanism) if mechanism.noise().is_some())
+        match &self.law {
+            Protocol::Mechanism(mechanism) => mechanism.noise().is_some(),
+            Protocol::Contributions(contributions) => contributions.noise().is_some(),
+            Protocol::Oracle(_) | Protocol::Curator(_) => false,
+        }
     }
 
     /// The channel of one station's question; none for a curator.
     pub fn channel(&self) -> Result<Option<Channel>> {
         Ok(match &self.law {
             Protocol::Mechanism(mechanism) => Some(mechanism.channel()),
+            Protocol::Contributions(contributions) => Some(contributions.count_channel()),
             Protocol::Oracle(oracle) => Some(oracle.channel()?),
             Protocol::Curator(_) => None,
         })
@@ -112,6 +130,7 @@ impl Method {
     pub fn mechanism(&self) -> Result<String> {
         Ok(match &self.law {
             Protocol::Mechanism(mechanism) => mechanism.to_string(),
+            Protocol::Contributions(contributions) => contributions.to_string(),
             Protocol::Oracle(oracle) => format!("custom({})", oracle.channel()?.to_cells_text()),
             Protocol::Curator(curator) => curator.to_string(),
         })
@@ -124,6 +143,9 @@ impl Method {
                 let bits = mechanism.channel().cells().len().next_power_of_two().trailing_zeros();
                 (u64::from(bits.div_ceil(8).max(1)), false)
             }
+            Protocol::Contributions(contributions) => {
+                (u64::from(contributions.most()) * index_bytes(u64::from(contributions.possibilities())), true)
+            }
             Protocol::Oracle(oracle) => (oracle.bytes(), true),
             Protocol::Curator(_) => (1, false),
         }
@@ -133,6 +155,7 @@ impl Method {
     pub fn coins(&self) -> u64 {
         match &self.law {
             Protocol::Mechanism(_) => 64,
+            Protocol::Contributions(contributions) => 64 * u64::from(contributions.most()),
             Protocol::Oracle(oracle) => 64 * oracle.choices(),
             Protocol::Curator(_) => 0,
         }
@@ -146,10 +169,18 @@ impl Method {
                 let account = ViewAccount { channel: &mechanism.channel(), owners, target, changes: self.changes };
                 MethodClaims::Certified(Box::new(account.certificates()?))
             }
+            Protocol::Contributions(contributions) => {
+                MethodClaims::Certified(Box::new(contribution_claims(contributions, owners, target)?))
+            }
             Protocol::Oracle(oracle) => MethodClaims::Local { epsilon: oracle.epsilon(), delta },
             Protocol::Curator(curator) => MethodClaims::Curator { epsilon: curator.epsilon(), delta: curator.delta() },
         })
     }
+}
+
+/// The bytes of a number of one of so many things.
+fn index_bytes(things: u64) -> u64 {
+    u64::from(things.next_power_of_two().trailing_zeros().div_ceil(8))
 }
 
 /// The channel that shows only the class of a cell.

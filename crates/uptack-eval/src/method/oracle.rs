@@ -9,6 +9,7 @@ use std::fmt;
 
 use uptack::{Channel, Fraction, Output};
 
+use super::index_bytes;
 use crate::error::{Error, Result};
 
 /// Which protocol.
@@ -116,13 +117,12 @@ impl Oracle {
     }
 
     pub(super) fn bytes(&self) -> u64 {
-        let index = |values: u64| u64::from(values.next_power_of_two().trailing_zeros().div_ceil(8));
         match self.kind {
-            OracleKind::GeneralizedRandomizedResponse => index(self.stations),
+            OracleKind::GeneralizedRandomizedResponse => index_bytes(self.stations),
             OracleKind::OptimizedUnaryEncoding | OracleKind::BasicRappor => self.stations.div_ceil(8),
             // The seed of the hash, and the value.
-            OracleKind::OptimizedLocalHashing => 8 + index(self.hash_values()),
-            OracleKind::HadamardResponse => index((self.stations + 1).next_power_of_two()),
+            OracleKind::OptimizedLocalHashing => 8 + index_bytes(self.hash_values()),
+            OracleKind::HadamardResponse => index_bytes((self.stations + 1).next_power_of_two()),
         }
     }
 

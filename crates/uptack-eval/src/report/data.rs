@@ -10,6 +10,7 @@ use crate::evaluation::{Coverages, EvaluationRow};
 use crate::measure::StationResult;
 use crate::median_station::EpsilonPoint;
 use crate::median_station::{Composed, Longitudinal, Memoized};
+use crate::series::DailySeries;
 use crate::traffic::{Flag, Station, Traffic};
 
 impl Evaluation {
@@ -21,7 +22,7 @@ impl Evaluation {
             "trials": self.settings.trials,
             "complete": self.complete,
             "findings": {
-                "trust": self.best_by_trust(), "growth": self.growth(), "release": self.at_release(),
+                "choice": self.choice_errors(), "trust": self.best_by_trust(), "growth": self.growth(), "release": self.at_release(),
                 "intervals": self.intervals(),
             },
             "rows": self.rows.iter().map(|row| self.row_json(row)).collect::<Vec<_>>(),
@@ -93,6 +94,14 @@ fn longitudinal(day: &Longitudinal) -> Value {
         "delta": day.delta,
         "composed": day.composed.iter().map(composed).collect::<Vec<_>>(),
         "memoized": day.memoized.iter().map(memoized).collect::<Vec<_>>(),
+        "series": day.series.iter().map(series).collect::<Vec<_>>(),
+    })
+}
+
+fn series(row: &DailySeries) -> Value {
+    json!({
+        "label": row.label, "mechanism": row.mechanism, "most": row.most, "linked": row.linked, "delta": row.delta,
+        "predicted": row.predicted, "rmse": row.measured,
     })
 }
 

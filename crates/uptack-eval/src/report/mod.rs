@@ -1,6 +1,7 @@
 //! The report: tables, plots, and one self-contained page.
 
 mod data;
+mod histogram;
 mod page;
 mod plots;
 mod summary;
@@ -31,7 +32,7 @@ const PNG_WIDTH: u32 = 1280;
 impl Evaluation {
     /// All files of the report. With the feature `png` each plot is there twice, as SVG and as PNG.
     pub fn files(&self) -> Result<Vec<ReportFile>> {
-        let plots = self.plots();
+        let plots = self.plots()?;
         let mut files = vec![
             ReportFile::new("index.html", self.page(&plots)),
             ReportFile::new("rows.csv", self.rows_csv()),

@@ -8,11 +8,13 @@ use super::summary::{ReportFinding, ReportTable, measured};
 use crate::compare::Comparison;
 use crate::evaluation::Evaluation;
 use crate::median_station::{Composed, Longitudinal, Memoized};
+use crate::series::DailySeries;
 
 const STYLE: &str = include_str!("style.css");
 
 /// The headings and names of the plots that do not belong to a comparison.
-const FIGURES: [(&str, &str); 4] = [
+const FIGURES: [(&str, &str); 5] = [
+    ("One release: the largest stations", "histogram"),
     ("Error against ε", "error-epsilon"),
     ("Coverage of the intervals", "coverage"),
     ("Truth against estimate", "scatter"),
@@ -62,16 +64,17 @@ impl Evaluation {
             p {
                 (traffic.origin) ": " (display::grouped(traffic.total())) " vehicles at "
                 (display::grouped(traffic.stations.len() as u64)) " stations, the median station has "
-                (traffic.median()) ". " (self.flagged()) " For every station the question is “are you at this \
-                station?”; the population grows by vehicles elsewhere. Every vehicle that crosses a station is taken \
+                (traffic.median()) ". " (self.flagged()) " The question is where \
+                an owner is or, for one station at a time, “are you at this station?”; the population grows by vehicles elsewhere. Every vehicle that crosses a station is taken \
                 as one owner. Errors are root mean squared errors."
             }
             p.note {
                 "A guarantee is for a " em { "view" } ": of one answer alone, of one owner's whole report (linked), of \
                 the released tallies. Two methods are comparable only in the view in which their guarantees are equal, \
                 so every row shows all of them, and who must be honest for the one by which it is compared. They are \
-                for one station's question; an owner who answers all stations with a one-station method changes two \
-                answers by moving. The methods marked “all” hide the owner's whole location in one report."
+                for everything that is published together where each owner reports its place, and for one station's question \
+                elsewhere; an owner who answers all stations with a one-station method changes two answers by moving. The \
+                methods marked “all” report the owner's place at once."
             }
         }
     }
@@ -155,7 +158,38 @@ fn day_section(day: &Longitudinal) -> Markup {
             is claimed for memoized coins."
         }
         (table(&memoized(&day.memoized)))
+        (series_section(&day.series))
     }
+}
+
+/// One series for the whole day, by how many windows an owner contributes to.
+fn series_section(series: &[DailySeries]) -> Markup {
+    html! {
+        p {
+            "Instead, an owner may contribute to at most k windows of the day, each contribution being one choice among all windows or \
+            none of them, tossed once. The noise is for everything that is published in the day together: one honest \
+            aggregator is enough, and ε is that of the comparisons above. An owner who would contribute to more than k windows \
+            is missing in the later ones. Independent questions give every window its share of both ε; Gaussian noise is \
+            compared by theory alone, and has a δ."
+        }
+        (table(&series_table(series)))
+    }
+}
+
+fn series_table(series: &[DailySeries]) -> ReportTable {
+    let header = ["method", "contributions", "ε of all reports", "δ", "error of a window, theory", "measured"];
+    ReportTable::new("day-series", header, series.iter().map(series_row).collect())
+}
+
+fn series_row(row: &DailySeries) -> [String; 6] {
+    [
+        row.label.clone(),
+        row.most.to_string(),
+        display::claim(row.linked),
+        display::claim(row.delta),
+        measured(row.predicted),
+        row.measured.map_or("–".to_owned(), measured),
+    ]
 }
 
 fn composed(parts: &[Composed]) -> ReportTable {

@@ -3,11 +3,12 @@
 use std::ops::Range;
 
 use uptack::display;
-use uptack_chart::{Axis, Chart, Dot, Look, Map, Marker, Panel, Scale, Series};
+use uptack_chart::{Axis, Bars, Chart, Dot, Look, Map, Marker, Panel, Scale, Series};
 
 use super::summary::{heading, listed};
-use crate::compare::Comparison;
-use crate::evaluation::{ErrorAt, Evaluation, EvaluationRow, Honest};
+use crate::compare::{CHOICE_BY_OWNERS, CHOICE_LINKED, Comparison, planned_choice};
+use crate::error::Result;
+use crate::evaluation::{ErrorAt, Evaluation, EvaluationRow};
 use crate::findings::by_chance;
 use crate::measure::{LEVEL, StationResult};
 use crate::median_station::EpsilonPoint;
@@ -19,6 +20,8 @@ pub enum Figure {
     Chart(Chart),
     /// Dots at their places.
     Map(Map),
+    /// Bars with intervals.
+    Bars(Bars),
 }
 
 impl Figure {
@@ -27,31 +30,36 @@ impl Figure {
         match self {
             Self::Chart(chart) => chart.to_svg(),
             Self::Map(map) => map.to_svg(),
+            Self::Bars(bars) => bars.to_svg(),
         }
     }
 
     /// As PNG.
     #[cfg(feature = "png")]
-    pub fn to_png(&self, width: u32) -> Result<Vec<u8>, uptack_chart::RenderError> {
+    pub fn to_png(&self, width: u32) -> std::result::Result<Vec<u8>, uptack_chart::RenderError> {
         match self {
             Self::Chart(chart) => chart.to_png(width),
             Self::Map(map) => map.to_png(width),
+            Self::Bars(bars) => bars.to_png(width),
         }
     }
 }
 
 impl Evaluation {
     /// All plots, each with its name.
-    pub fn plots(&self) -> Vec<(String, Figure)> {
+    pub fn plots(&self) -> Result<Vec<(String, Figure)>> {
         let named = |name: String, chart: Chart| (name, Figure::Chart(chart));
         let by_population =
             |comparison: Comparison| named(format!("error-{comparison}"), self.error_against_population(comparison));
         let mut plots: Vec<(String, Figure)> = Comparison::ALL.map(by_population).into();
         plots.push(named("error-epsilon".to_owned(), self.error_against_epsilon()));
         plots.push(named("coverage".to_owned(), self.coverage_chart()));
+        if let Some(row) = self.shown().first() {
+            plots.extend(self.histogram(row)?.map(|bars| ("histogram".to_owned(), Figure::Bars(bars))));
+        }
         plots.extend(self.scatter().map(|chart| named("scatter".to_owned(), chart)));
         plots.extend(self.difference_map().map(|map| ("map".to_owned(), Figure::Map(map))));
-        plots
+        Ok(plots)
     }
 }
 
@@ -249,7 +257,7 @@ const DEVIATIONS: f64 = 1.96;
 const PER_ROW: usize = 60;
 
 impl Evaluation {
-    /// Every station's first estimate against its truth: with the owners' coins, and with one aggregator's noise.
+    /// Every station's first estimate against its truth: with one aggregator's noise, and with the owners' coins.
     pub(super) fn scatter(&self) -> Option<Chart> {
         let rows = self.shown();
         let first = rows.first()?;
@@ -262,7 +270,7 @@ impl Evaluation {
         Some(rows.into_iter().map(first_estimates).fold(chart, Chart::with))
     }
 
-    /// The errors of the first trial's estimates: with the owners' coins and with one aggregator's noise, on one scale.
+    /// The errors of the first trial's estimates: with one aggregator's noise and with the owners' coins, on one scale.
     pub(super) fn difference_map(&self) -> Option<Map> {
         let rows = self.shown();
         let owners = rows.first()?.owners;
@@ -276,11 +284,13 @@ impl Evaluation {
         })
     }
 
-    /// The best rows of the smallest population with the owners' coins, and with one aggregator's noise over a channel.
+    /// One choice among all stations in the smallest population: with one aggregator's noise over a channel, and with the owners'
+    /// coins.
     fn shown(&self) -> Vec<&EvaluationRow> {
         let Some(smallest) = self.settings.smallest_factor() else { return Vec::new() };
-        let best = |honest| self.best_with_linked(smallest, honest);
-        [Honest::Owners, Honest::OneAggregator].into_iter().filter_map(best).collect()
+        let labels = [planned_choice(CHOICE_LINKED[0]), CHOICE_BY_OWNERS.to_owned()];
+        let row = |label: &String| self.at_factor(Comparison::Choice, smallest).find(|row| row.label == *label);
+        labels.iter().filter_map(row).collect()
     }
 
     fn differences(&self, row: &EvaluationRow, placed: bool) -> Panel {
@@ -332,8 +342,8 @@ fn spread(row: &EvaluationRow) -> Vec<(f64, f64, f64)> {
 ///
 /// Markers repeat after 13 numbers, so no two methods of one figure are 13 places apart. A method in several settings is
 /// one method, and no figure shows it twice.
-const METHODS: [&[&str]; 26] = [
-    &["planned normal form", "normal form, f = ½"],
+const METHODS: [&[&str]; 30] = [
+    &["planned normal form", "normal form, f = ½", "one normal form per station"],
     &["planned blended", "blended, f = ½", "blended"],
     &["planned spread", "spread, two pairs"],
     &["randomized response", "randomized response, truth 85 %"],
@@ -347,7 +357,7 @@ const METHODS: [&[&str]; 26] = [
     &["sampling and noise"],
     &["first attempt (paired)"],
     &["sampling"],
-    &["planned with noise, linked ε ≤ 9"],
+    &["planned with noise, linked ε ≤ 9", "planned choice with noise, linked ε ≤ 9"],
     &["shuffled randomized response"],
     &[],
     &["planned with noise, linked ε ≤ 7"],
@@ -358,7 +368,11 @@ const METHODS: [&[&str]; 26] = [
     &["curator, discrete Gaussian"],
     &["curator, discrete Laplace"],
     &["Prio with noise, no channel"],
-    &["planned with noise, linked ε ≤ 12"],
+    &["planned with noise, linked ε ≤ 12", "planned choice with noise, linked ε ≤ 12"],
+    &["one question per station, with noise"],
+    &[],
+    &["planned choice with noise, linked ε ≤ 8"],
+    &["planned choice, owners' coins"],
 ];
 
 /// The number of an empty place, for anything that is not a method.

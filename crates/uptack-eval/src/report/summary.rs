@@ -2,11 +2,12 @@
 
 use uptack::display::{self, Rounding};
 
-use crate::compare::Comparison;
+use crate::compare::{CHOICE_BY_OWNERS, CHOICE_LINKED, Comparison, NOISE_ALONE, planned_choice};
 use crate::evaluation::{Evaluation, EvaluationRow, Honest};
-use crate::findings::{AtRelease, BestByTrust, Growth, range};
+use crate::findings::{AtRelease, ErrorByTrust, Growth, range};
 use crate::measure::SMALL;
 use crate::method::MethodOrigin;
+use crate::series::{CONTRIBUTIONS, INDEPENDENT, WINDOWS};
 
 /// A table of plain cells.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -42,10 +43,60 @@ pub struct ReportFinding {
 impl Evaluation {
     /// The findings, the most important first.
     pub fn summary(&self) -> Vec<ReportFinding> {
-        [self.trust_finding(), self.release_finding(), self.growth_finding(), self.interval_finding()]
-            .into_iter()
-            .flatten()
-            .collect()
+        let findings = [
+            self.choice_finding(),
+            self.trust_finding(),
+            self.release_finding(),
+            self.growth_finding(),
+            self.series_finding(),
+            self.interval_finding(),
+        ];
+        findings.into_iter().flatten().collect()
+    }
+
+    fn choice_finding(&self) -> Option<ReportFinding> {
+        let errors = self.choice_errors();
+        let owners = errors.first()?.owners;
+        let (here, grown): (Vec<_>, Vec<_>) = errors.iter().partition(|row| row.owners == owners);
+        let claim = format!(
+            "Each owner reports its place, one choice among {} stations, at ε = {}: {}.",
+            display::grouped(self.traffic.stations.len() as u64),
+            display::claim(self.settings.levels.release.epsilon),
+            choices_in_words(&here)
+        );
+        let mut conditions = format!(
+            "Errors at the median station ({} vehicles) with {} owners, for everything that is published together.",
+            self.traffic.median(),
+            display::grouped(owners)
+        );
+        if let Some(first) = grown.first() {
+            let owners = display::grouped(first.owners);
+            conditions += &format!(" With {owners} owners, most of them elsewhere: {}.", choices_in_words(&grown));
+        }
+        let table = Some(trust_table("choice-table", "method", &errors));
+        Some(ReportFinding { id: "choice", claim, conditions, table })
+    }
+
+    fn series_finding(&self) -> Option<ReportFinding> {
+        let series = &self.longitudinal.as_ref()?.series;
+        let least = |label: &str| {
+            let same = series.iter().filter(|row| row.label == label && row.linked.is_some());
+            same.min_by(|a, b| a.predicted.total_cmp(&b.predicted))
+        };
+        let (once, often) = (least(CONTRIBUTIONS)?, least(INDEPENDENT)?);
+        let claim = format!(
+            "A count in each of {WINDOWS} windows at ε = {} for the whole day has an error of {} if an owner contributes to \
+             one of them, and of {} with an independent question in every window.",
+            display::claim(self.settings.levels.release.epsilon),
+            measured(once.predicted),
+            measured(often.predicted)
+        );
+        let conditions = format!(
+            "By theory, with one honest aggregator and a linked ε of {} for the day; an owner who would have contributed to \
+             more windows is missing in the later ones.",
+            display::claim(once.linked)
+        );
+        Some(ReportFinding { id: "series", claim, conditions, table: None })
     }
 
     fn trust_finding(&self) -> Option<ReportFinding> {
@@ -59,7 +110,12 @@ impl Evaluation {
             display::grouped(owners)
         );
         let claim = format!("The best at ε = {epsilon}: {}.", here.join("; "));
-        Some(ReportFinding { id: "trust", claim, conditions, table: Some(trust_table(&best)) })
+        Some(ReportFinding {
+            id: "trust",
+            claim,
+            conditions,
+            table: Some(trust_table("trust-table", "best mechanism", &best)),
+        })
     }
 
     fn growth_finding(&self) -> Option<ReportFinding> {
@@ -200,9 +256,9 @@ impl Evaluation {
 
 const NEAREST: display::Rounding = display::Rounding::Nearest;
 
-fn trust_table(best: &[BestByTrust]) -> ReportTable {
-    let header = ["who must be honest", "best mechanism", "owners", "median station", "theory", "ε linked"];
-    ReportTable::new("trust-table", header, best.iter().map(best_row).collect())
+fn trust_table(id: &str, method: &str, errors: &[ErrorByTrust]) -> ReportTable {
+    let header = ["who must be honest", method, "owners", "median station", "theory", "ε linked"];
+    ReportTable::new(id, header, errors.iter().map(trust_row).collect())
 }
 
 fn growth_table(growth: &[Growth]) -> Option<ReportTable> {
@@ -240,7 +296,29 @@ fn bytes_in_words((bytes, all): (u64, bool)) -> String {
     format!("{}{}", display::grouped(bytes), if all { " (all)" } else { "" })
 }
 
-fn best_in_words(best: &BestByTrust) -> String {
+/// The errors of one choice among all stations in one population, as a sentence.
+fn choices_in_words(rows: &[&ErrorByTrust]) -> String {
+    let error = |label: &str| rows.iter().find(|row| row.label == label).map(|row| measured(row.median));
+    let noisy = CHOICE_LINKED
+        .iter()
+        .filter_map(|&linked| Some(format!("{} at a linked ε of {linked}", error(&planned_choice(linked))?)));
+    let mut parts = vec![format!("with one honest aggregator {}", noisy.collect::<Vec<_>>().join(", "))];
+    parts.extend(error(NOISE_ALONE).map(|error| format!("{error} without coins")));
+    parts.extend(error(CHOICE_BY_OWNERS).map(|error| format!("with the owners' coins alone {error}")));
+    parts.extend(
+        least_error(rows, Honest::Curator).map(|best| format!("with a trusted curator {}", measured(best.median))),
+    );
+    let local = least_error(rows, Honest::Nobody);
+    parts.extend(local.map(|best| format!("with nobody honest {} ({})", measured(best.median), best.label)));
+    parts.join("; ")
+}
+
+fn least_error<'a>(rows: &[&'a ErrorByTrust], honest: Honest) -> Option<&'a ErrorByTrust> {
+    let same = rows.iter().filter(|row| row.honest == honest);
+    same.min_by(|a, b| a.predicted.total_cmp(&b.predicted)).copied()
+}
+
+fn best_in_words(best: &ErrorByTrust) -> String {
     let model = match best.honest {
         Honest::Nobody => "with nobody honest",
         Honest::Holders => "if an owner's answers are not combined",
@@ -252,7 +330,7 @@ fn best_in_words(best: &BestByTrust) -> String {
     format!("{model}, {} (error {})", best.label.trim_start_matches("curator, "), measured(best.median))
 }
 
-fn best_row(best: &BestByTrust) -> [String; 6] {
+fn trust_row(best: &ErrorByTrust) -> [String; 6] {
     [
         best.honest.to_string(),
         best.label.clone(),
@@ -294,8 +372,9 @@ pub(crate) fn percent(value: impl Into<Option<f64>>) -> String {
 /// What all methods of a comparison have in common.
 pub(crate) fn heading(comparison: Comparison) -> &'static str {
     match comparison {
+        Comparison::Choice => "Each owner reports its place: one choice among all stations, at equal ε of the release",
+        Comparison::ChoiceLinked => "One choice among all stations, at equal ε of the whole report",
         Comparison::Trust => "At equal ε of the release, by who must be honest",
-        Comparison::Ballot => "All stations in one ballot, at equal ε of its release",
         Comparison::Paper => "The paper's settings",
         Comparison::Release => "At equal guarantee of the release",
         Comparison::Answer => "At equal ε of a single answer",
@@ -309,7 +388,7 @@ impl Evaluation {
         let levels = &self.settings.levels;
         let epsilon = format!("ε = {}", display::claim(levels.epsilon(comparison)?));
         Some(match comparison {
-            Comparison::Trust | Comparison::Release | Comparison::Ballot => {
+            Comparison::Choice | Comparison::Trust | Comparison::Release => {
                 format!("{epsilon}, δ = {}", display::claim(levels.release.delta))
             }
             _ => epsilon,
@@ -320,6 +399,19 @@ impl Evaluation {
 /// What the guarantee means, and what it does not.
 pub(crate) fn explanation(comparison: Comparison) -> &'static str {
     match comparison {
+        Comparison::Choice => {
+            "Each owner is at exactly one station and contributes to one count: if it moves, two of the published counts \
+             change, and all of them together keep ε. A planned choice with noise needs one honest aggregator, and δ = 0; its \
+             linked ε is the protection that remains if nobody is honest. A planned choice by the owners' coins needs honest \
+             owners. The frequency oracles hide the whole location in one report and need nobody to be honest. One normal form per \
+             station has (ε/2, δ/2) for each of the two counts. If the population has grown, “elsewhere” is one more option."
+        }
+        Comparison::ChoiceLinked => {
+            "Whoever sees everything that an owner writes learns no more than this about where it is. The first two also keep \
+             ε of the release if one aggregator is honest, and pay for that with noise; the frequency oracles do not: if nobody \
+             combines the shares, theirs is all that the owners' coins give. Generalized randomized response is the planned \
+             choice without its noise."
+        }
         Comparison::Trust => {
             "Nobody: the guarantee holds even against someone who sees the report itself. The owners: the other owners flip \
              their coins as they should, nobody invents owners, and nobody sees a single report; δ is as stated. One \
@@ -327,12 +419,6 @@ pub(crate) fn explanation(comparison: Comparison) -> &'static str {
              about any owner, and δ = 0. The curator sees every truth; with discrete Laplace noise, δ = 0. The linked ε is \
              the protection that remains if nobody is honest: “none” means that an owner's truth is then visible. At a \
              fixed linked ε, the error grows with the square root of the crowd."
-        }
-        Comparison::Ballot => {
-            "Each owner is at exactly one station and answers for all of them: if it moves, two of the published counts \
-             change, and they share ε. The frequency oracles hide the owner's whole location in one report and need nobody \
-             to be honest; the planned normal form has (ε/2, δ/2) for each count and needs honest owners; with noise, one \
-             honest aggregator is enough. The linked ε is that of the whole ballot."
         }
         Comparison::Paper => {
             "Their guarantees differ, so their errors cannot be compared; “none” in the column of the release means that a \

@@ -119,6 +119,12 @@ impl Traffic {
         vehicles[(vehicles.len() - 1) / 2]
     }
 
+    /// How many places an owner can be at if the population is `factor` times the traffic: the stations and, if it has grown,
+    /// elsewhere.
+    pub(crate) fn places(&self, factor: u64) -> u64 {
+        self.stations.len() as u64 + u64::from(factor > 1)
+    }
+
     /// Gives the stations their places, and returns how many were found.
     pub fn place(&mut self, places: &HashMap<String, Coordinates>) -> usize {
         let mut found = 0;

@@ -11,6 +11,7 @@ mod counts;
 mod law;
 mod options;
 mod parse;
+mod rows;
 mod sampler;
 mod toss;
 
@@ -19,6 +20,7 @@ pub use choice::{Choice, Choices};
 pub use counts::ContributionCounts;
 pub use law::ContributionLaw;
 pub use options::{MOST_OPTIONS, OptionNames};
+pub use rows::{OptionRowReader, OptionRows, RowHeader, json_row_is_choice};
 pub use sampler::{Contributed, ContributionSampler};
 pub use toss::Toss;
 
@@ -96,7 +98,8 @@ impl Contributions {
                 .with_hint("a choice has at least 2 options"));
         }
         if options > MOST_OPTIONS {
-            return Err(Error::parameter(format!("k = {options} is more than {MOST_OPTIONS} options")));
+            return Err(Error::parameter(format!("k = {options} is more than {MOST_OPTIONS} options"))
+                .with_hint("merge rare options into one"));
         }
         let law = ContributionLaw::new(options, &part, &other)?;
         Ok(Self { form: Form::Choice, possibilities: options, most: 1, part, other, law, noise: None })

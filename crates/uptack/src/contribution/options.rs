@@ -46,7 +46,8 @@ impl OptionNames {
             }
         }
         if names.len() > MOST_OPTIONS as usize {
-            return Err(Error::parameter(format!("{} options are more than {MOST_OPTIONS}", names.len())));
+            return Err(Error::parameter(format!("{} options are more than {MOST_OPTIONS}", names.len()))
+                .with_hint("merge rare options into one"));
         }
         Ok(Self { names, by_name })
     }

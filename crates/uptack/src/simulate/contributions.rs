@@ -103,6 +103,12 @@ impl ContributionSimulation {
         run.conclude(&totals)
     }
 
+    /// How the published counts of its crowd are drawn, without noise.
+    pub fn crowd_draw(&self, asked: &Contributions) -> Result<CrowdDraw> {
+        self.check(asked)?;
+        Ok(CrowdDraw { draw: Draw::new(asked, self), counts: asked.counts() })
+    }
+
     fn check(&self, asked: &Contributions) -> Result<()> {
         let (has, wants) = (self.counts.len(), asked.options());
         if has != wants {
@@ -124,6 +130,19 @@ impl ContributionSimulation {
             )));
         }
         Ok(())
+    }
+}
+
+/// Draws the counts of a crowd, all of them together: what leaves one option joins another.
+pub struct CrowdDraw {
+    draw: Draw,
+    counts: usize,
+}
+
+impl CrowdDraw {
+    /// The counts of one trial.
+    pub fn draw(&self, coins: &mut SeededCoins) -> Vec<u64> {
+        self.draw.counts(self.counts, coins)
     }
 }
 

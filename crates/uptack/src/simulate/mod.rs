@@ -7,7 +7,9 @@
 
 mod contributions;
 
-pub use contributions::{ContributionSimulation, SimulatedContributions, SimulatedOption, simulate_contributions};
+pub use contributions::{
+    ContributionSimulation, CrowdDraw, SimulatedContributions, SimulatedOption, simulate_contributions,
+};
 
 use crate::channel::Channel;
 use crate::coins::SeededCoins;

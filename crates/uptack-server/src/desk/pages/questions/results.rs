@@ -217,6 +217,7 @@ fn ballot_bars(questions: &[&QuestionEstimate]) -> Bars {
         title: "How many would say yes".to_owned(),
         subtitle: format!("All intervals together hold the truth with confidence {} %.", percent_confidence()),
         bars: questions.iter().map(bar).collect(),
+        ..Bars::default()
     }
 }
 
