@@ -144,14 +144,14 @@ fn coins_by_outcome(steps: &WholeSteps, possibilities: u32) -> Vec<u128> {
     (0..steps.undecided_from).for_each(|step| coins[outcome(steps.decided(step))] += 1 << 48);
     let all = (65_536 - u128::from(steps.undecided_from)) << 48;
     let mut counted = 0;
-    for last in 0..coins.len() {
+    for (last, coins) in coins.iter_mut().enumerate() {
         // The outcomes of the rest are in order, so that the first coin beyond one is found by bisection.
         let (mut low, mut high) = (counted, all);
         while low < high {
             let middle = (low + high) / 2;
             if outcome(steps.rest.drawn(middle as u64)) <= last { low = middle + 1 } else { high = middle }
         }
-        coins[last] += low - counted;
+        *coins += low - counted;
         counted = low;
     }
     coins
