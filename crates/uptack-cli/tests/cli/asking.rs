@@ -192,7 +192,7 @@ fn a_question_whose_result_would_say_next_to_nothing_is_asked_only_anyway() {
     // In windows that count everybody once, the error is that of a few people.
     let once = desk.json(&["ask"], &[&day[..], &numbers].concat());
     assert!(once["card"]["mechanism"].as_str().unwrap().starts_with("contributions(counts=288,most=1,"), "{once}");
-    assert!(once["card"]["predicted"]["sd"].as_str().unwrap().parse::<f64>().unwrap() < 6.0, "{once}");
+    assert!(once["card"]["predicted"]["sd"].as_str().unwrap().parse::<f64>().unwrap() < 8.0, "{once}");
 }
 
 /// One missing answer does not keep the others' from being released, and the first ε is the one that was asked for.

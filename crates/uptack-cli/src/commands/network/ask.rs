@@ -143,11 +143,21 @@ async fn why_it_waits(client: &DeskClient, query: &str) -> Result<Option<Failure
 impl Arguments {
     fn schedule(&self) -> Result<Schedule> {
         self.check_window()?;
+        self.check_most_yes()?;
         match (self.closes, self.every, self.times) {
             (Some(seconds), None, None) => Ok(Schedule::Once { seconds }),
             (None, Some(every), Some(times)) => Ok(Schedule::Series { every, times }),
             _ => Err(Failure::request("when does the query close?").with_hint("give --closes, or --every and --times")),
         }
+    }
+
+    /// Refuses a number of yes where there is one question in one window.
+    fn check_most_yes(&self) -> Result<()> {
+        if self.most_yes == 1 || self.each.is_some() || self.times.is_some() {
+            return Ok(());
+        }
+        Err(Failure::request("--most-yes: there is one question, which an owner answers once")
+            .with_hint("give --each and --values for a ballot, or --every and --times for a series"))
     }
 
     /// Refuses a window that is over before any report is sent.

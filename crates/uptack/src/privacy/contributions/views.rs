@@ -47,11 +47,12 @@ impl ContributionViews {
     /// All views for `owners` owners who follow the mechanism.
     pub fn of(contributions: &Contributions, owners: u64, target: Target, limit: WorkLimit) -> Result<Self> {
         let published = Published::of(contributions, owners, limit)?;
+        let owners_alone = published.owners_alone(contributions, target);
         Ok(Self {
             linked: linked_epsilon(contributions),
             one_aggregator: one_aggregator(contributions),
-            release: published.release(contributions, target)?,
-            owners_alone: published.owners_alone(contributions, target),
+            release: published.release(contributions, target, owners_alone)?,
+            owners_alone,
             contributions: contributions.clone(),
             limit,
         })
@@ -137,12 +138,19 @@ impl Published {
         Ok(Self::Counts { alone, noise: one_aggregator(contributions).map(|claim| claim.upper()) })
     }
 
-    fn release(&self, contributions: &Contributions, target: Target) -> Result<Guarantee> {
+    /// The release; with noise, the guarantee of the owners' coins alone is known already.
+    fn release(
+        &self,
+        contributions: &Contributions,
+        target: Target,
+        owners_alone: Option<Guarantee>,
+    ) -> Result<Guarantee> {
         match self {
             Self::YesNo(accountant) => Ok(accountant.guarantee(target)),
             Self::Counts { alone, noise: None } => Ok(alone.guarantee(target)),
             Self::Counts { alone, noise: Some(noise) } => {
-                let upper = least_upper(&alone.guarantee(target), *noise, target);
+                let by_owners = owners_alone.unwrap_or_else(|| alone.guarantee(target));
+                let upper = least_upper(&by_owners, *noise, target);
                 let lower = lower_end_of_one_count(contributions, alone.owners(), target)?;
                 let ends = Enclosure::new(lower.min(upper), upper);
                 let floor = Enclosure::ZERO;
