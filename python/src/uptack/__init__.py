@@ -9,8 +9,9 @@ True
 """
 
 from ._channel import Cell, Channel, Estimate
-from ._chart import Chart
+from ._chart import BarChart, Chart
 from ._composition import Composition, LossDistribution
+from ._contributions import Contributions, PublishedCounts
 from ._core import __version__
 from ._errors import UptackError
 from ._functions import (
@@ -27,6 +28,14 @@ from ._functions import (
     simultaneous,
     verify,
 )
+from ._option_results import (
+    CombinedEstimate,
+    MeanEstimate,
+    OptionEstimate,
+    OptionEstimates,
+    OptionSimulation,
+    Quantile,
+)
 from ._privacy import Privacy, PrivacyTable
 from ._published import Published
 from ._result import Bounds
@@ -35,19 +44,28 @@ from ._results import Algebra, Audit, Choice, Evaluation, Plan, Simulation, Veri
 __all__ = [
     "Algebra",
     "Audit",
+    "BarChart",
     "Bounds",
     "Cell",
     "Channel",
     "Chart",
     "Choice",
+    "CombinedEstimate",
     "Composition",
+    "Contributions",
     "Estimate",
     "Evaluation",
     "LossDistribution",
+    "MeanEstimate",
+    "OptionEstimate",
+    "OptionEstimates",
+    "OptionSimulation",
     "Plan",
     "Privacy",
     "PrivacyTable",
     "Published",
+    "PublishedCounts",
+    "Quantile",
     "Simulation",
     "UptackError",
     "Verification",

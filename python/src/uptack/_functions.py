@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, Iterable, Mapping, Optional, Sequence, Un
 from . import _arguments, _core
 from ._channel import Channel, ChannelLike, Estimate, channel_of
 from ._composition import Composition, LossDistribution
+from ._contributions import Contributions, MechanismLike, mechanism_of
 from ._errors import UptackError
+from ._option_results import OptionSimulation
 from ._privacy import Privacy, PrivacyTable
 from ._results import Algebra, Audit, Evaluation, Plan, Simulation, Verification
 
@@ -42,6 +44,9 @@ _LARGEST_FILE = 16 << 20
 def plan(
     *,
     yes: Union[Whole, Sequence[Whole], range],
+    options: Union[Whole, Sequence[str], None] = None,
+    counts: Optional[Whole] = None,
+    most_yes: Optional[Whole] = None,
     owners: Optional[Whole] = None,
     epsilon: Optional[Real] = None,
     delta: Real = 1e-8,
@@ -62,7 +67,11 @@ def plan(
 ) -> Plan:
     """Plans the best mechanism. Leave out one of ``error``, ``epsilon`` and ``owners`` to solve for it.
 
-    - ``yes``: the expected number of yes-owners, or its smallest and largest value.
+    - ``yes``: the expected number of yes-owners, or its smallest and largest value; with options, of owners who have one of them.
+    - ``options``: each owner has one of these options: their names, or how many there are. Then the plan is about all of them
+      together, and its ``contributions`` are the mechanism.
+    - ``counts``: this many counts are published instead, such as the windows of a series.
+    - ``most_yes``: to how many of the counts one owner adds at most, by default 1.
     - ``owners``: how many are expected to answer.
     - ``epsilon``: the largest ε of what is published; ``trust`` says who has to be honest for it.
     - ``delta``: the δ of that ε. It is not used if one honest aggregator is enough, because then δ is 0.
@@ -86,8 +95,12 @@ def plan(
     linked: Optional[str] = linked_epsilon if isinstance(linked_epsilon, str) else None
     if linked_epsilon is not None and linked is None:
         linked = repr(_arguments.real("linked_epsilon", linked_epsilon))
+    names = None if options is None or hasattr(options, "__index__") else _option_names(options)
     asked: dict[str, Any] = {
         "yes": _arguments.pair("yes", yes),
+        "options": len(names) if names is not None else _arguments.optional_whole("options", options),
+        "counts": _arguments.optional_whole("counts", counts),
+        "most_yes": _arguments.optional_whole("most_yes", most_yes),
         "owners": _arguments.optional_whole("owners", owners),
         "epsilon": _arguments.optional_real("epsilon", epsilon),
         "delta": _arguments.real("delta", delta),
@@ -106,12 +119,22 @@ def plan(
         "family": _arguments.optional_word("family", family),
     }
     planned = _core.plan(**asked, progress=_arguments.listener(progress))
-    return Plan(json.loads(planned.document()), asked, planned)
+    return Plan(json.loads(planned.document()), asked, planned, names)
+
+
+def _option_names(options: Any) -> tuple[str, ...]:
+    if isinstance(options, (str, bytes)) or not hasattr(options, "__iter__"):
+        raise TypeError(f"options: expected a list of names or a number, got {type(options).__name__}")
+    names = tuple(_arguments.word(f"options[{index}]", name) for index, name in enumerate(options))
+    # Names that no mechanism with options accepts are refused before a plan is made for them.
+    if len(names) >= 2:
+        Contributions(f"choice(k={len(names)}, r=0)", options=names)
+    return names
 
 
 @overload
 def privacy(
-    channel: ChannelLike,
+    channel: MechanismLike,
     *,
     owners: Union[int, np.integer[Any]],
     delta: Optional[Real] = ...,
@@ -124,7 +147,7 @@ def privacy(
 ) -> Privacy: ...
 @overload
 def privacy(
-    channel: ChannelLike,
+    channel: MechanismLike,
     *,
     owners: Many,
     delta: Union[Real, Many, None] = ...,
@@ -137,7 +160,7 @@ def privacy(
 ) -> PrivacyTable: ...
 @overload
 def privacy(
-    channel: ChannelLike,
+    channel: MechanismLike,
     *,
     owners: Union[int, np.integer[Any]],
     delta: Many,
@@ -150,7 +173,7 @@ def privacy(
 ) -> PrivacyTable: ...
 @overload
 def privacy(
-    channel: ChannelLike,
+    channel: MechanismLike,
     *,
     owners: Union[int, np.integer[Any]],
     delta: None = ...,
@@ -162,7 +185,7 @@ def privacy(
     progress: Optional[Progress] = ...,
 ) -> PrivacyTable: ...
 def privacy(
-    channel: ChannelLike,
+    channel: MechanismLike,
     *,
     owners: Any,
     delta: Any = None,
@@ -178,18 +201,18 @@ def privacy(
     Any of ``owners``, ``delta`` and ``epsilon`` may be an array. Then the result is a ``PrivacyTable`` with one row for each element;
     arrays have the same length, and single numbers count for all rows.
 
-    - ``channel``: a channel, or its text.
+    - ``channel``: a channel, a mechanism with options, or the text of either.
     - ``owners``: how many owners there are; their number is public.
     - ``delta``: the δ at which ε is wanted, 1e-8 by default.
     - ``epsilon``: the ε at which δ is wanted instead.
     - ``repeat``: also the guarantee of that many releases together.
     - ``honest``: the share of the owners whose coins are counted on.
     - ``views``: one or more of ``"release"``, ``"linked"``, ``"answers"``, ``"one_aggregator"``, ``"owners_alone"`` and
-      ``"answers_with_release"``; only these are computed. By default all.
+      ``"answers_with_release"``; only these are computed. By default all. A mechanism with options has no answers.
     - ``work``: how many times the usual limit on the work the certificates may take.
     - ``progress``: is called with the steps that are done, and how many there are at most; for arrays, with the rows.
     """
-    law, listener = channel_of(channel), _arguments.listener(progress)
+    law, listener = mechanism_of(channel), _arguments.listener(progress)
     options = (
         _arguments.optional_whole("repeat", repeat),
         _arguments.exact("honest", honest),
@@ -212,7 +235,9 @@ def privacy(
     return PrivacyTable(rows)
 
 
-def _one_privacy(law: Channel, owners: Any, delta: Any, epsilon: Any, options: tuple[Any, ...], listener: Any) -> Privacy:
+def _one_privacy(
+    law: Union[Channel, Contributions], owners: Any, delta: Any, epsilon: Any, options: tuple[Any, ...], listener: Any
+) -> Privacy:
     repeat, honest, views, work = options
     if delta is None and epsilon is None:
         delta = 1e-8
@@ -225,16 +250,25 @@ def _one_privacy(law: Channel, owners: Any, delta: Any, epsilon: Any, options: t
         "progress": listener,
     }
     crowd = _arguments.whole("owners", owners)
-    if views is None:
-        document = _core.privacy(law._handle, crowd, **asked)
+    channel = law if isinstance(law, Channel) else law.yes_no
+    if channel is None:
+        document = _core.contribution_privacy(_with_options(law), crowd, views=views, **asked)
+    elif views is None:
+        document = _core.privacy(channel._handle, crowd, **asked)
     else:
-        document = _core.some_views(law._handle, crowd, views=views, **asked)
+        document = _core.some_views(channel._handle, crowd, views=views, **asked)
     given = ("delta", asked["delta"]) if asked["epsilon"] is None else ("epsilon", asked["epsilon"])
-    return Privacy(json.loads(document), given)
+    return Privacy({**json.loads(document), "mechanism": law.mechanism}, given)
+
+
+def _with_options(law: Union[Channel, Contributions]) -> _core.Contributions:
+    """The handle of a mechanism that is not a channel."""
+    assert isinstance(law, Contributions)
+    return law._handle
 
 
 def loss_distribution(
-    channel: ChannelLike,
+    channel: MechanismLike,
     *,
     owners: Whole,
     repetitions: Whole = 1,
@@ -245,7 +279,7 @@ def loss_distribution(
 ) -> LossDistribution:
     """A measure on privacy losses that dominates one release, for accountants other than ``compose``.
 
-    - ``channel``: a channel, or its text.
+    - ``channel``: a channel, a mechanism with options, or the text of either.
     - ``owners``: how many owners there are.
     - ``repetitions``: how many releases it is to be precise for when they are composed.
     - ``smallest_delta``: the smallest δ that it is to be precise for; smaller ones are bounded, too, but less sharply.
@@ -254,7 +288,7 @@ def loss_distribution(
     - ``progress``: is called with the steps that are done, and 0, because nobody knows how many there are.
     """
     spacing, losses, masses, infinity = _core.release_loss(
-        channel_of(channel)._handle,
+        mechanism_of(channel).mechanism,
         _arguments.whole("owners", owners),
         repetitions=_arguments.whole("repetitions", repetitions, 1),
         smallest_delta=_arguments.real("smallest_delta", smallest_delta),
@@ -266,7 +300,7 @@ def loss_distribution(
 
 
 def compose(
-    channels: Iterable[Union[ChannelLike, tuple[ChannelLike, Whole]]],
+    channels: Iterable[Union[MechanismLike, tuple[MechanismLike, Whole]]],
     *,
     owners: Whole,
     work: Whole = 1,
@@ -276,14 +310,14 @@ def compose(
 
     Nothing is computed yet: ``epsilon()`` and ``delta()`` of the result do that, and keep what they found.
 
-    - ``channels``: channels, or pairs of a channel and the number of its releases.
+    - ``channels``: channels or mechanisms with options, or pairs of one and the number of its releases.
     - ``owners``: the owners of every release.
     - ``work``: how many times the usual limit on the work each certificate may take.
     - ``progress``: is called with the steps that are done whenever the result computes something, and 0, because nobody knows how
       many there are.
     """
     times: dict[str, int] = {}
-    if isinstance(channels, (str, Channel)):
+    if isinstance(channels, (str, Channel, Contributions)):
         channels = [channels]
     try:
         listed = list(channels)
@@ -295,17 +329,45 @@ def compose(
         channel, count = entry if isinstance(entry, tuple) and len(entry) == 2 else (entry, 1)
         text = known.get(id(channel))
         if text is None:
-            text = known[id(channel)] = channel_of(channel).mechanism
+            text = known[id(channel)] = mechanism_of(channel).mechanism
         times[text] = times.get(text, 0) + _arguments.whole("times", count, 1)
     crowd, factor = _arguments.whole("owners", owners), _arguments.whole("work", work, 1)
     return Composition(tuple(times.items()), crowd, factor, _arguments.listener(progress))
 
 
+@overload
 def simulate(
     channel: ChannelLike,
     *,
     owners: Whole,
     yes: Whole,
+    trials: Whole = ...,
+    seed: Optional[Whole] = ...,
+    confidence: Exact = ...,
+    interval: Interval = ...,
+    per_owner: bool = ...,
+    keep_estimates: bool = ...,
+    progress: Optional[Progress] = ...,
+) -> Simulation: ...
+@overload
+def simulate(
+    channel: Union[Contributions, str],
+    *,
+    owners: Whole,
+    counts: Union[Sequence[Whole], npt.NDArray[Any]],
+    trials: Whole = ...,
+    seed: Optional[Whole] = ...,
+    confidence: Exact = ...,
+    interval: Interval = ...,
+    per_owner: bool = ...,
+    progress: Optional[Progress] = ...,
+) -> OptionSimulation: ...
+def simulate(
+    channel: MechanismLike,
+    *,
+    owners: Whole,
+    yes: Optional[Whole] = None,
+    counts: Any = None,
     trials: Whole = 1000,
     seed: Optional[Whole] = None,
     confidence: Exact = 0.95,
@@ -316,30 +378,55 @@ def simulate(
 ) -> Simulation:
     """Simulates complete runs, from truths to estimates.
 
-    - ``channel``: a channel, or its text.
+    - ``channel``: a channel, a mechanism with options, or the text of either.
     - ``owners``: how many answer.
     - ``yes``: for how many of them the truth is yes.
+    - ``counts``: with options, how many of them truly have each. Those of a choice sum to the owners.
     - ``trials``: how many runs.
     - ``seed``: makes the runs reproducible; by default a new one, which the result has.
     - ``confidence``: how sure each interval is to contain the truth.
     - ``interval``: its kind; see ``Channel.estimate``.
-    - ``per_owner``: draw every owner by the real sampler. Otherwise the cost does not depend on the number of owners.
-    - ``keep_estimates``: keep the estimate of each run, as ``estimates`` of the result.
+    - ``per_owner``: draw every owner by the real sampler. Otherwise the cost does not depend on the number of owners, unless they make
+      several contributions.
+    - ``keep_estimates``: keep the estimate of each run, as ``estimates`` of the result; not with options.
     - ``progress``: is called with the runs that are done, and how many there are.
     """
+    law, crowd = mechanism_of(channel), _arguments.whole("owners", owners)
+    asked: dict[str, Any] = {
+        "owners": crowd,
+        "trials": _arguments.whole("trials", trials),
+        "seed": _arguments.optional_whole("seed", seed),
+        "confidence": _arguments.exact("confidence", confidence),
+        "interval": _arguments.word("interval", interval),
+        "per_owner": bool(per_owner),
+        "progress": _arguments.listener(progress),
+    }
+    if isinstance(law, Contributions):
+        if keep_estimates:
+            raise UptackError("keep_estimates: it is for yes/no questions", "request", "leave it out")
+        truths = _true_counts(law, crowd, yes, counts)
+        return OptionSimulation(json.loads(_core.simulate_contributions(law._handle, counts=truths, **asked)))
+    if counts is not None:
+        raise UptackError("counts: this mechanism is about a yes/no question", "request", "give yes")
     document, estimates = _core.simulate(
-        channel_of(channel)._handle,
-        owners=_arguments.whole("owners", owners),
-        yes=_arguments.whole("yes", yes),
-        trials=_arguments.whole("trials", trials),
-        seed=_arguments.optional_whole("seed", seed),
-        confidence=_arguments.exact("confidence", confidence),
-        interval=_arguments.word("interval", interval),
-        per_owner=bool(per_owner),
-        keep_estimates=bool(keep_estimates),
-        progress=_arguments.listener(progress),
+        law._handle, yes=_arguments.whole("yes", yes), keep_estimates=bool(keep_estimates), **asked
     )
     return Simulation(json.loads(document), tuple(estimates) if keep_estimates else None)
+
+
+def _true_counts(law: Contributions, owners: int, yes: Any, counts: Any) -> list[int]:
+    """How many owners have each option. Of a yes/no question, those who would say yes are enough."""
+    if counts is not None:
+        if yes is not None:
+            raise UptackError("give yes or counts, and not both")
+        return _arguments.counts(counts, len(law.options), cells="options")
+    if yes is None or law.yes_no is None:
+        words = f"counts: how many owners have each of the {len(law.options)} options?"
+        raise UptackError(words, "request", "counts=[…], one number for each option")
+    said = _arguments.whole("yes", yes)
+    if said > owners:
+        raise UptackError(f"yes: {said} is more than the {owners} owners")
+    return [said, owners - said][: len(law.options)]
 
 
 def algebra(text: str, *, owners: Optional[Whole] = None, yes: Optional[Whole] = None) -> Algebra:
@@ -402,7 +489,7 @@ def verify(
 
 
 def audit(
-    randomizer: Union[ChannelLike, Callable[[Any], Any]],
+    randomizer: Union[MechanismLike, Callable[[Any], Any]],
     *,
     claimed_epsilon: Optional[Real] = None,
     claimed_delta: Real = 0.0,
@@ -417,30 +504,29 @@ def audit(
     """Tries to prove the claim about a randomizer wrong.
 
     - ``randomizer``: any callable. It gets a truth (a bool) and returns whatever an owner would send; the audit looks at the whole
-      output, its length and, for numbers, its size. Or a channel: then our own sampler is audited against all claims of the channel.
+      output, its length and, for numbers, its size. Or a mechanism: then our own sampler is audited against all its claims.
     - ``claimed_epsilon``, ``claimed_delta``: what is claimed of a callable.
     - ``samples``: how many outputs to look at; by default a million, of a channel ten.
     - ``confidence``: how sure all bounds together are to hold.
     - ``vectorized``: the callable gets an array of truths, of this length if it is a number, and returns one output for each.
-    - ``owners``, ``delta``: of a channel, the size of the crowds whose release is audited, and the δ of its claim.
+    - ``owners``, ``delta``: of a channel, the size of the crowds whose release is audited, and the δ of its claim. The claims of a
+      mechanism with options have none.
     - ``seed``: of a channel, makes the coins reproducible.
     - ``progress``: is called with the outputs that were seen, and how many there will be.
     """
     level = _arguments.exact("confidence", confidence)
     heard = _arguments.listener(progress)
-    if isinstance(randomizer, (str, Channel)):
+    if isinstance(randomizer, (str, Channel, Contributions)):
         if claimed_epsilon is not None:
             raise UptackError("claimed_epsilon: what a channel claims follows from it", "request", "leave it out")
-        document = _core.audit_channel(
-            channel_of(randomizer)._handle,
-            samples=_arguments.whole("samples", 10_000_000 if samples is None else samples),
-            owners=_arguments.whole("owners", owners),
-            delta=_arguments.real("delta", delta),
-            confidence=level,
-            seed=_arguments.optional_whole("seed", seed),
-            progress=heard,
-        )
-        return Audit(json.loads(document))
+        asked: dict[str, Any] = {
+            "samples": _arguments.whole("samples", 10_000_000 if samples is None else samples),
+            "owners": _arguments.whole("owners", owners),
+            "confidence": level,
+            "seed": _arguments.optional_whole("seed", seed),
+            "progress": heard,
+        }
+        return _audit_sampler(mechanism_of(randomizer), _arguments.real("delta", delta), asked)
     if not callable(randomizer):
         raise TypeError(f"randomizer: expected a callable or a channel, got {type(randomizer).__name__}")
     if claimed_epsilon is None:
@@ -458,6 +544,15 @@ def audit(
         progress=heard,
     )
     return Audit(json.loads(document))
+
+
+def _audit_sampler(law: Union[Channel, Contributions], delta: float, asked: dict[str, Any]) -> Audit:
+    channel = law if isinstance(law, Channel) else law.yes_no
+    if channel is not None:
+        document = _core.audit_channel(channel._handle, delta=delta, **asked)
+    else:
+        document = _core.audit_contributions(_with_options(law), **asked)
+    return Audit({**json.loads(document), "mechanism": law.mechanism})
 
 
 def evaluate(
