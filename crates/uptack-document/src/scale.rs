@@ -24,8 +24,11 @@ impl OptionScale {
             Self::None => (0..options).collect(),
             Self::Bins(bins) => bins.ordered(),
             Self::Values(values) => {
-                let mut ordered: Vec<(f64, usize)> =
-                    values.iter().zip(0..options).filter_map(|(value, option)| value.map(|value| (value, option))).collect();
+                let mut ordered: Vec<(f64, usize)> = values
+                    .iter()
+                    .zip(0..options)
+                    .filter_map(|(value, option)| value.map(|value| (value, option)))
+                    .collect();
                 ordered.sort_by(|one, other| one.0.total_cmp(&other.0));
                 ordered.into_iter().map(|(_, option)| option).collect()
             }
@@ -34,15 +37,9 @@ impl OptionScale {
 }
 
 impl EstimatedOptions {
-    /// The same with the mean of the options' values, if they have any, and these quantiles, at the confidence of the
-    /// estimates. Values and bins of another number of options than the mechanism has are refused.
-    pub fn with_scale(
-        mut self,
-        asked: &Contributions,
-        tally: &OptionTally,
-        scale: &OptionScale,
-        quantiles: &[f64],
-    ) -> Result<Self, Error> {
+    /// The same with the mean of the options' values, if they have any, at the confidence of the estimates. Values and bins of
+    /// another number of options than the mechanism has are refused.
+    pub fn with_mean(mut self, asked: &Contributions, tally: &OptionTally, scale: &OptionScale) -> Result<Self, Error> {
         let (estimator, published) = (OptionEstimator::new(asked)?, tally.published(asked)?);
         let confidence = self.estimates.confidence;
         self.mean = match scale {
@@ -50,10 +47,20 @@ impl EstimatedOptions {
             OptionScale::Values(values) => Some(estimator.mean_among(&published, values, confidence)?),
             OptionScale::None => None,
         };
-        if !quantiles.is_empty() {
-            let ordered = scale.ordered(asked.options());
-            self.quantiles = estimator.quantiles_among(&published, &ordered, quantiles, confidence)?;
-        }
+        Ok(self)
+    }
+
+    /// The same with the options at which these shares of the owners are reached, in the order of their values.
+    pub fn with_quantiles(
+        mut self,
+        asked: &Contributions,
+        tally: &OptionTally,
+        scale: &OptionScale,
+        shares: &[f64],
+    ) -> Result<Self, Error> {
+        let (estimator, published) = (OptionEstimator::new(asked)?, tally.published(asked)?);
+        let ordered = scale.ordered(asked.options());
+        self.quantiles = estimator.quantiles_among(&published, &ordered, shares, self.estimates.confidence)?;
         Ok(self)
     }
 }
@@ -70,7 +77,8 @@ mod tests {
         let tally = OptionTally::from_json(r#"{"owners":1000,"counts":[400,300,200,100]}"#).unwrap();
         let confidence = Confidence::new(0.95)?;
         EstimatedOptions::of(&asked, OptionNames::numbered(4), &tally, confidence, IntervalKind::Auto)?
-            .with_scale(&asked, &tally, scale, quantiles)
+            .with_mean(&asked, &tally, scale)?
+            .with_quantiles(&asked, &tally, scale, quantiles)
     }
 
     #[test]
@@ -91,6 +99,6 @@ mod tests {
             assert!(estimated(&scale, &[0.5]).is_err(), "{scale:?}");
         }
         let two = OptionScale::Bins(Bins::new(vec![0.0, 1.0]).unwrap());
-        assert!(estimated(&two, &[]).unwrap().mean.is_some());
+        assert!(estimated(&two, &[0.5]).unwrap().mean.is_some());
     }
 }

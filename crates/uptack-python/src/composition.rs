@@ -34,9 +34,8 @@ pub(crate) fn release_loss(
     let smallest = Target::Delta(Delta::new(smallest_delta).map_err(PyFailure::from)?);
     let question = ReleaseQuestion { owners, target: smallest, limit: WorkLimit::default().times(work) };
     let mechanism: AnyMechanism = mechanism.parse().map_err(PyFailure::from)?;
-    let loss = counted(py, progress, 0, move |progress| {
-        question.loss(&mechanism, repetitions, smallest_delta, progress)
-    })?;
+    let loss =
+        counted(py, progress, 0, move |progress| question.loss(&mechanism, repetitions, smallest_delta, progress))?;
     let (losses, masses) = loss.losses().filter(|(_, mass)| *mass > 0.0).unzip();
     Ok((loss.spacing(), losses, masses, loss.infinite_mass()))
 }
@@ -104,9 +103,7 @@ impl ReleaseQuestion {
         progress: &Arc<Progress>,
     ) -> Result<LossDistribution, uptack::Error> {
         match Law::of(mechanism) {
-            Law::YesNo(law) => {
-                privacy::release_loss(&self.accountant(&law, progress)?, repetitions, smallest_delta)
-            }
+            Law::YesNo(law) => privacy::release_loss(&self.accountant(&law, progress)?, repetitions, smallest_delta),
             Law::Options(asked) => {
                 let accuracy = Accuracy::for_repetitions(repetitions, smallest_delta);
                 LossDistribution::from_profile(&CountsProfile::new(asked, self)?, accuracy)

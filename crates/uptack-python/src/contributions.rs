@@ -109,8 +109,9 @@ fn check_number(asked: &Contributions, names: &OptionNames) -> Result<()> {
 }
 
 fn no_options(mechanism: &Mechanism) -> PyFailure {
-    PyFailure::request(format!("{mechanism} is about a yes/no question, which has no options"))
-        .with_hint(format!("Channel(\"{mechanism}\"); options belong to choice(k=…,r=…) and contributions(counts=…,most=…,r=…)"))
+    PyFailure::request(format!("{mechanism} is about a yes/no question, which has no options")).with_hint(format!(
+        "Channel(\"{mechanism}\"); options belong to choice(k=…,r=…) and contributions(counts=…,most=…,r=…)"
+    ))
 }
 
 fn other_options(ours: &OptionNames, theirs: &OptionNames) -> PyFailure {
@@ -279,7 +280,12 @@ impl PyContributions {
         let (names, scale) = (self.names_of(&tally)?, self.scale(values));
         let solve = || {
             let found = EstimatedOptions::of(&self.asked, names, &tally, level, kind)?;
-            found.with_scale(&self.asked, &tally, &scale, &quantiles)
+            let found = found.with_mean(&self.asked, &tally, &scale)?;
+            if quantiles.is_empty() {
+                return Ok(found);
+            }
+            let found = found.with_quantiles(&self.asked, &tally, &scale, &quantiles);
+            found.map_err(|error: uptack::Error| error.at("quantiles"))
         };
         let found = py.detach(solve).map_err(PyFailure::from)?;
         to_text(&found.json(&self.asked.to_string()))

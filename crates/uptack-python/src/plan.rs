@@ -127,8 +127,9 @@ fn read_asked(options: Option<u64>, counts: Option<u64>, most_yes: Option<u64>) 
     let number = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
     match (options, counts, most_yes) {
         (Some(_), Some(_), _) => Err(PyFailure::request("give options or counts, and not both")),
-        (_, None, Some(_)) => Err(PyFailure::request("most_yes: it needs counts")
-            .with_hint("of options, every owner has exactly one")),
+        (_, None, Some(_)) => {
+            Err(PyFailure::request("most_yes: it needs counts").with_hint("of options, every owner has exactly one"))
+        }
         (Some(options), None, None) => Ok(Asked::Options(number(options))),
         (None, Some(counts), most) => Ok(Asked::Counts { counts: number(counts), most: number(most.unwrap_or(1)) }),
         (None, None, None) => Ok(Asked::YesNo),
