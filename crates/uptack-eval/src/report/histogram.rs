@@ -56,6 +56,9 @@ impl Evaluation {
     fn rest(&self, shown: &[usize], release: &Release) -> Result<String> {
         let options = release.estimator.asked().options();
         let others: Vec<usize> = (0..options).filter(|option| !shown.contains(option)).collect();
+        if others.is_empty() {
+            return Ok("Every option is shown.".to_owned());
+        }
         let vehicles = self.vehicles();
         let at_shown: u64 = shown.iter().map(|&station| vehicles[station]).sum();
         let found = release.estimator.union(&release.published, &others, release.confidence)?;
