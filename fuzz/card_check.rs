@@ -25,7 +25,7 @@ fn check_promises(card: &Card) {
     let _ = (card.window(), card.asked().predicates(), card.trust());
     let _ = (card.claims.worst_answer(), card.claims.whole_linked(), card.claims.whole_release());
     if let Ok(channel) = card.checked_channel() {
-        assert_eq!(channel, card.mechanism.channel());
+        assert_eq!(channel, card.mechanism.count_channel());
     }
     let few = card.claim_owners().is_ok_and(|owners| owners <= MOST_OWNERS);
     if few && card.counted_queries().is_ok_and(|queries| queries <= MOST_QUERIES) {

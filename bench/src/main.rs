@@ -6,6 +6,7 @@
 mod accounting;
 mod choices;
 mod clock;
+mod contributions;
 mod planning;
 #[path = "../../checks/programs/src/bin/published_accountants/table.rs"]
 mod published;
@@ -46,8 +47,17 @@ fn main() -> ExitCode {
             table::print(&choices::measure(&WHOLE));
             return ExitCode::SUCCESS;
         }
+        [flag] if flag == "--contributions" => {
+            table::print(&contributions::measure(&WHOLE));
+            return ExitCode::SUCCESS;
+        }
+        // Started by the benchmark itself, and not for people.
+        [flag, work @ ..] if flag == "--alone" => {
+            contributions::work_alone(work);
+            return ExitCode::SUCCESS;
+        }
         _ => {
-            eprintln!("usage: uptack-bench [--quick | --published | --planning | --choices]");
+            eprintln!("usage: uptack-bench [--quick | --published | --planning | --choices | --contributions]");
             return ExitCode::from(1);
         }
     };
@@ -58,6 +68,7 @@ fn main() -> ExitCode {
     rows.extend(simulation::measure(&size));
     rows.extend(accounting::measure(&size));
     rows.extend(planning::measure(&size));
+    rows.extend(contributions::measure(&size));
     println!("{} owners, medians of {} rounds, 1 % of the owners are yes", size.owners, size.rounds);
     println!("{} trials a simulation, medians of {} rounds\n", size.trials, size.simulation_rounds);
     table::print(&rows);

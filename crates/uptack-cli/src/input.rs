@@ -118,17 +118,41 @@ impl LoadedMechanism {
         let channel = mechanism.channel();
         Self { mechanism, channel, card: None }
     }
+}
 
-    fn from_card(card: Card) -> Result<Self> {
-        let channel = card.checked_channel()?;
-        Ok(Self { mechanism: card.mechanism.clone(), channel, card: Some(card) })
+/// A mechanism of contributions.
+pub(crate) struct LoadedContributions {
+    asked: Contributions,
+    /// The card that it came from.
+    pub(crate) card: Option<Card>,
+}
+
+impl std::ops::Deref for LoadedContributions {
+    type Target = Contributions;
+
+    fn deref(&self) -> &Contributions {
+        &self.asked
     }
 }
 
 /// What a MECHANISM argument names.
 pub(crate) enum Loaded {
     YesNo(Box<LoadedMechanism>),
-    Contributions(Box<Contributions>),
+    Contributions(Box<LoadedContributions>),
+}
+
+impl Loaded {
+    fn from_card(card: Card) -> Result<Self> {
+        let channel = card.checked_channel()?;
+        Ok(match card.mechanism.clone() {
+            AnyMechanism::YesNo(mechanism) => {
+                LoadedMechanism { mechanism: *mechanism, channel, card: Some(card) }.into()
+            }
+            AnyMechanism::Contributions(asked) => {
+                Self::Contributions(Box::new(LoadedContributions { asked: *asked, card: Some(card) }))
+            }
+        })
+    }
 }
 
 impl From<LoadedMechanism> for Loaded {
@@ -141,7 +165,9 @@ impl From<AnyMechanism> for Loaded {
     fn from(mechanism: AnyMechanism) -> Self {
         match mechanism {
             AnyMechanism::YesNo(mechanism) => LoadedMechanism::new(*mechanism).into(),
-            AnyMechanism::Contributions(contributions) => Self::Contributions(contributions),
+            AnyMechanism::Contributions(asked) => {
+                Self::Contributions(Box::new(LoadedContributions { asked: *asked, card: None }))
+            }
         }
     }
 }
@@ -151,7 +177,7 @@ pub(crate) fn read_mechanism(argument: &str) -> Result<LoadedMechanism> {
     match read_any_mechanism(argument)? {
         Loaded::YesNo(mechanism) => Ok(*mechanism),
         Loaded::Contributions(contributions) => {
-            Err(Failure::request(format!("{contributions} is not a mechanism of a yes/no question"))
+            Err(Failure::request(format!("{} is not a mechanism of a yes/no question", **contributions))
                 .with_hint("channel, privacy, plan, privatize, tally, estimate, simulate and audit take it"))
         }
     }
@@ -182,7 +208,7 @@ pub(crate) fn read_algebra(path: &Path) -> Result<Program> {
 fn read_document(path: &Path) -> Result<Loaded> {
     let text = read_small_file(path)?;
     if is_toml(path) || text.contains("\"minimum_batch\"") {
-        return LoadedMechanism::from_card(parse_card(path, &text)?).map(Loaded::from).at(path.display());
+        return Loaded::from_card(parse_card(path, &text)?).at(path.display());
     }
     any_mechanism_from_json(&text).map(Loaded::from).at(path.display())
 }

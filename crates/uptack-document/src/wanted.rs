@@ -282,7 +282,8 @@ impl Wanted {
     /// open. Solving for ε or for owners needs a limit that does not depend on them.
     fn with_usual_linked(&self, request: Request) -> Request {
         let is_usual = self.trust.linked.is_none() && request.linked_epsilon.is_some();
-        if !is_usual || self.queries > 1 || !matches!(self.unknown(), Ok(Unknown::Error)) {
+        let is_shared = self.asked.is_yes_no() && self.queries > 1;
+        if !is_usual || is_shared || !matches!(self.unknown(), Ok(Unknown::Error)) {
             return request;
         }
         Request { linked_epsilon: Some(plan::usual_linked_epsilon(&request, self.error)), ..request }

@@ -325,6 +325,7 @@ fn errors_of_day(
 #[cfg(test)]
 mod tests {
     use uptack::card::{Card, CardSeries};
+    use uptack::contribution::AnyMechanism;
     use uptack::plan::{Prior, Request, plan};
     use uptack::privacy::composition::{Composition, FixedInAdvance};
     use uptack::privacy::{Epsilon, WorkLimit, release_loss};
@@ -348,9 +349,10 @@ mod tests {
     #[test]
     fn windows_compose_as_the_command_a_card_and_a_ledger_do() {
         let card = series();
-        let (channel, owners) = (card.mechanism.channel(), card.claim_owners().unwrap());
+        let AnyMechanism::YesNo(mechanism) = &card.mechanism else { panic!("{}", card.mechanism) };
+        let (channel, owners) = (mechanism.channel(), card.claim_owners().unwrap());
         let target = Target::Delta(Delta::new(1e-6).unwrap());
-        let window = DailyMethod::new("", &card.mechanism, Crowd { owners, yes: 20 });
+        let window = DailyMethod::new("", mechanism, Crowd { owners, yes: 20 });
         let report = window.compose(&[1, TIMES], 1e-6).unwrap();
         let (lower, upper) = report[1].release.unwrap();
         assert!(lower <= upper && lower > 0.95 * upper, "{lower} and {upper}");

@@ -7,7 +7,8 @@ use std::{
 };
 use uptack::{
     card::{Card, CardQuestion, CardSeries, Enrolment, Operators, Timestamp},
-    privacy::{self, WorkLimit, composition::Charge},
+    contribution::AnyMechanism,
+    privacy::{self, WorkLimit, composition::Charge, contributions},
 };
 use uptack_dap::{
     card_task::{self, CardNames},
@@ -55,7 +56,7 @@ pub struct Allowed {
     pub window: (u64, u64),
     /// What it asks of whom.
     pub asked: Asked,
-    /// How many of its questions may be answered with a true yes.
+    /// How many of its questions may be answered with a true yes, if they are independent.
     pub most_yes: usize,
     /// Its names: what it is called, what is charged for it, and which answer of that charge it asks for.
     pub names: CardNames,
@@ -258,9 +259,12 @@ impl Checker {
         let parameters = card_task::parameters(card).map_err(refusal)?;
         let window = card.window().map_err(refusal)?;
         let asked = self.asked(card)?;
-        let most_yes = match card.asked() {
-            CardQuestion::Person(_) | CardQuestion::Predicate(_) => 1,
-            CardQuestion::Ballot(ballot) => ballot.most_yes.min(asked.questions() as u64) as usize,
+        let most_yes = match (card.asked(), &card.mechanism) {
+            (CardQuestion::Ballot(ballot), AnyMechanism::YesNo(_)) => {
+                ballot.most_yes.min(asked.questions() as u64) as usize
+            }
+            // Contributions are limited where they are tossed, over all windows of a series.
+            _ => asked.questions(),
         };
         let names = card_task::names(card).map_err(refusal)?;
         self.check_trust(card, &parameters)?;
@@ -430,6 +434,13 @@ impl Checker {
     }
 
     fn release_charge(&self, card: &Card, queries: u64) -> Result<Charge, uptack::Error> {
+        if let AnyMechanism::Contributions(contributions) = &card.mechanism {
+            // With noise the guarantee is pure, and needs no crowd.
+            let noise = contributions::one_aggregator(contributions).map(|epsilon| epsilon.upper());
+            let pure =
+                noise.into_iter().chain(contributions::linked_epsilon(contributions)).fold(f64::INFINITY, f64::min);
+            return Charge::pure(pure);
+        }
         let channel = card.checked_channel()?;
         let accountant = privacy::release(&channel, card.claim_owners()?)?.with_limit(WorkLimit::steps(self.work));
         let smallest = self.policy.lifetime.delta * SHARE_OF_DELTA;
@@ -447,9 +458,17 @@ fn linked_charge(card: &Card, queries: u64) -> Result<Charge, Refusal> {
     if card.claims.whole_linked().is_none() {
         return Err(Refusal("the card has no guarantee that could be charged to the lifetime budget".to_owned()));
     }
-    let channel = card.checked_channel().map_err(refusal)?;
-    let one = privacy::linked_epsilon(&channel).ok_or_else(|| Refusal("no linked guarantee".to_owned()))?;
+    let one = linked_epsilon(card)?.ok_or_else(|| Refusal("no linked guarantee".to_owned()))?;
     Charge::pure(one).and_then(|charge| charge.repeated(queries)).map_err(refusal)
+}
+
+/// ε of all answers to one query, or of all contributions.
+fn linked_epsilon(card: &Card) -> Result<Option<f64>, Refusal> {
+    let channel = card.checked_channel().map_err(refusal)?;
+    Ok(match &card.mechanism {
+        AnyMechanism::YesNo(_) => privacy::linked_epsilon(&channel),
+        AnyMechanism::Contributions(contributions) => contributions::linked_epsilon(contributions),
+    })
 }
 
 /// What a card's releases cost if one aggregator is honest and nobody else, from the card's integers.
@@ -457,9 +476,13 @@ fn linked_charge(card: &Card, queries: u64) -> Result<Charge, Refusal> {
 /// Without noise, somebody who knows everybody else's answers learns the owner's: the cost is that of the answers themselves.
 fn one_aggregator_charge(card: &Card, queries: u64) -> Result<Charge, Refusal> {
     let channel = card.checked_channel().map_err(refusal)?;
-    let noisy = privacy::one_aggregator(&channel).map(|epsilon| epsilon.upper());
+    let noisy = match &card.mechanism {
+        AnyMechanism::YesNo(_) => privacy::one_aggregator(&channel),
+        AnyMechanism::Contributions(contributions) => contributions::one_aggregator(contributions),
+    };
     let one = noisy
-        .or_else(|| privacy::linked_epsilon(&channel))
+        .map(|epsilon| epsilon.upper())
+        .or(linked_epsilon(card)?)
         .ok_or_else(|| Refusal("the card has no guarantee that one honest aggregator alone could keep".to_owned()))?;
     Charge::pure(one).and_then(|charge| charge.repeated(queries)).map_err(refusal)
 }

@@ -99,6 +99,18 @@ impl Question {
         CardQuestion::of(None, self.predicate.as_deref(), self.ballot.as_ref()).counted_queries(times)
     }
 
+    /// What the planner is asked for if all of it is asked `times` times: up to `most_yes` contributions of one owner to all counts
+    /// together. A ballot has its own limit.
+    pub fn asked(&self, times: u64, most_yes: u64) -> uptack::plan::Asked {
+        let (questions, most) = match &self.ballot {
+            Some(ballot) => (ballot.queries.len() as u64, ballot.most_yes),
+            None => (1, most_yes),
+        };
+        let counts = u32::try_from(questions.saturating_mul(times)).unwrap_or(u32::MAX);
+        let most = u32::try_from(most).unwrap_or(u32::MAX);
+        if counts == 1 { uptack::plan::Asked::YesNo } else { uptack::plan::Asked::Counts { counts, most } }
+    }
+
     /// A card that asks this question in these words; `series` is the length of a window and the number of windows.
     pub fn on(&self, card: Card, words: &str, series: Option<(u64, u64)>) -> Card {
         let series =

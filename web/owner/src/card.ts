@@ -201,6 +201,13 @@ function isWellFormed(text: string): boolean {
 /** More characters than any card that a desk serves. */
 const LARGEST = 4 * 1024 * 1024;
 
+/** Contributions are for devices, which answer the whole of a ballot or a series with coins that they toss once. */
+function refuseContributions(mechanism: string): void {
+  if (/^(choice|contributions)\(/.test(mechanism)) {
+    throw new Refusal("question", "The card is for devices, not for people. This page cannot answer it.");
+  }
+}
+
 /** Parses the canonical text of a card. */
 export function readCard(text: string): Card {
   let value: unknown;
@@ -214,7 +221,8 @@ export function readCard(text: string): Card {
     throw new Refusal("canonical", "The card is not in canonical form, so its name could refer to a different card.");
   }
   const fields = fieldsOf(value, "card", FIELDS);
-  if (fields["version"] !== "1") throw malformed("version", "1");
+  if (fields["version"] !== "2") throw malformed("version", "2");
+  refuseContributions(textOf(fields["mechanism"], "mechanism"));
   if (fields["neighbouring"] !== NEIGHBOURING) throw malformed("neighbouring", "the relation of this version");
   wholeNumber(fields["owners"], "owners");
   const predicted = fieldsOf(fields["predicted"], "predicted", "yes_low yes_high sd");

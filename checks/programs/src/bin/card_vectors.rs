@@ -9,7 +9,6 @@
 use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde_json::{Value, json};
-use uptack::Mechanism;
 use uptack::card::{Aggregators, Card, CardChannel, CardSeries, Enrolment, Operators, Timestamp};
 use uptack::plan::{Prior, Request, plan};
 use uptack::privacy::{Delta, Epsilon, WorkLimit};
@@ -93,8 +92,8 @@ fn card(mechanism: &str, adjust: impl Fn(&mut Card)) -> Outcome<Card> {
     let mut request = Request::new(200, Prior::at(20));
     request.release = Some((Epsilon::new(2.0)?, Delta::new(1e-4)?));
     let mut card = Card::new(&request, &plan(&request)?);
-    card.mechanism = mechanism.parse::<Mechanism>()?;
-    card.channel = CardChannel::from(&card.mechanism.channel());
+    card.mechanism = mechanism.parse()?;
+    card.channel = CardChannel::from(&card.mechanism);
     card.question = Some("Do you like \"⊥\"?\n\u{1}Yes or no".to_owned());
     card.operators = Some(Operators::Two);
     card.enrolment = Some(Enrolment::None);
@@ -130,6 +129,9 @@ fn honest() -> Outcome<Vec<Row>> {
     rows.push(Row::signed("one of a series", NOBODY, card(NOISY, in_series)?.canonical()));
     let partly = card(NOISY, |card| card.honest = "0.9".parse().expect("a share"))?;
     rows.push(Row::signed("nine of ten are honest", NOBODY, partly.canonical()));
+    // A person's answers to the windows of a series are independent; contributions are for devices.
+    let contributions = card("contributions(counts=3,most=1,r=0.001) + laplace(scale=2)", in_series)?;
+    rows.push(Row::signed("contributions to a series", PAGE, contributions.canonical()));
     Ok(rows)
 }
 
@@ -161,7 +163,7 @@ fn document(card: &Card) -> Outcome<Value> {
 }
 
 const ON_ALL: &[Change] = &[
-    ("another version", BOTH, |card| card["version"] = "2".into()),
+    ("another version", BOTH, |card| card["version"] = "1".into()),
     ("a field that nobody knows", BOTH, |card| card["trust"] = "me".into()),
     ("a field that is missing", BOTH, |card| remove(card, "honest")),
     ("other worlds are compared", BOTH, |card| card["neighbouring"] = "one owner comes or goes".into()),
@@ -266,7 +268,7 @@ fn shift(card: &mut Value, cell: usize, by: i128) {
 
 /// The same card in other bytes, each signed and named after its own.
 fn other_forms(card: &str) -> Vec<Row> {
-    let doubled = card.replacen("{\"aggregators\"", "{\"version\":\"1\",\"aggregators\"", 1);
+    let doubled = card.replacen("{\"aggregators\"", "{\"version\":\"2\",\"aggregators\"", 1);
     [
         ("a blank behind the card", format!("{card} ")),
         ("a blank within the card", card.replacen("\":\"", "\": \"", 1)),

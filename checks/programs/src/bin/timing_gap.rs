@@ -20,8 +20,8 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 use uptack::{
-    Mechanism, OsCoins, Sampler,
-    card::{Aggregators, BallotQuery, Card, CardBallot, CardQuestion, Enrolment, Operators, Timestamp},
+    OsCoins, Sampler,
+    card::{Aggregators, BallotQuery, Card, CardBallot, CardChannel, CardQuestion, Enrolment, Operators, Timestamp},
     plan::{Prior, Request, plan},
     privacy::{Delta, Epsilon, WorkLimit},
 };
@@ -178,10 +178,8 @@ impl Stage {
         let mut request = Request::new(200, Prior::at(10));
         request.release = Some((Epsilon::new(2.0)?, Delta::new(1e-4)?));
         let mut card = Card::new(&request, &plan(&request)?);
-        card.mechanism = "randomized-response(t=0.6)".parse::<Mechanism>()?;
-        let channel = card.mechanism.channel();
-        card.channel.answers = channel.answers().to_vec();
-        card.channel.cells = channel.cells().to_vec();
+        card.mechanism = "randomized-response(t=0.6)".parse()?;
+        card.channel = CardChannel::from(&card.mechanism);
         card.attributes = vec!["taxi".to_owned(), "text".to_owned()];
         card.operators = Some(Operators::One);
         card.enrolment = Some(Enrolment::None);

@@ -3,8 +3,7 @@
 use std::iter;
 
 use clap::Args;
-use uptack::card::Card as QueryCard;
-use uptack::contribution::Contributions;
+use uptack::card::{Card as QueryCard, CardViews};
 use uptack::display::lower_end;
 use uptack::privacy::{
     self, Accountant, Delta, Enclosure, Epsilon, Guarantee, Repeated, Target, View, Views, WorkLimit,
@@ -15,7 +14,7 @@ use uptack_document::PrivacyDocument;
 use super::contributions;
 use crate::arguments::{count, fraction, number};
 use crate::failure::{Failure, Result, ResultExt};
-use crate::input::{Loaded, LoadedMechanism, read_any_mechanism};
+use crate::input::{Loaded, LoadedContributions, LoadedMechanism, read_any_mechanism};
 use crate::layout;
 use crate::output::{Table, grouped, print_result, readable_up};
 use crate::progress::{watched_steps, watched_without_total};
@@ -90,9 +89,11 @@ impl Arguments {
         let (owners, target) = (self.honest_owners(card)?, self.target(card)?);
         // A card with a false claim is refused, whatever else is asked about it.
         let verified = card.map(|card| card.verify(WorkLimit::default())).transpose().at(&self.mechanism)?;
-        match verified.filter(|views| views.release.owners() == owners && views.release.target() == target) {
-            Some(views) => Ok(views),
-            None => compute_views(&named.channel, owners, target, self.limit()),
+        match verified {
+            Some(CardViews::YesNo(views)) if views.release.owners() == owners && views.release.target() == target => {
+                Ok(*views)
+            }
+            _ => compute_views(&named.channel, owners, target, self.limit()),
         }
     }
 }
@@ -123,8 +124,10 @@ pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<()> {
     print_result(json, &card.json(&mechanism), || describe(&card, &mechanism))
 }
 
-fn run_contributions(arguments: &Arguments, asked: &Contributions, json: bool) -> Result<()> {
-    let (owners, target) = (arguments.honest_owners(None)?, arguments.target(None)?);
+fn run_contributions(arguments: &Arguments, asked: &LoadedContributions, json: bool) -> Result<()> {
+    let card = asked.card.as_ref();
+    card.map_or(Ok(()), |card| card.verify(WorkLimit::default()).map(drop)).at(&arguments.mechanism)?;
+    let (owners, target) = (arguments.honest_owners(card)?, arguments.target(card)?);
     contributions::run_privacy(asked, owners, target, (arguments.repeat, arguments.limit()), json)
 }
 

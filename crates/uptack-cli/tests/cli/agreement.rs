@@ -178,7 +178,7 @@ fn ask_result_ledger_and_verify_agree() {
 
 /// What a release budget with this δ is charged with for a card.
 fn release_price(card: &Card, delta: f64) -> Charge {
-    let accountant = release(&card.mechanism.channel(), card.claim_owners().unwrap()).unwrap();
+    let accountant = release(&card.mechanism.count_channel(), card.claim_owners().unwrap()).unwrap();
     let accountant = accountant.with_limit(WorkLimit::steps(WORK));
     release_charge(&accountant, LIFETIME_QUERIES, SHARE_OF_DELTA * delta).unwrap()
 }

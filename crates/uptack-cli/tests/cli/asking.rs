@@ -165,13 +165,13 @@ fn why_a_server_cannot_be_reached_is_said() {
     assert!(text.contains("does not answer like an Uptack desk"), "{text}");
 }
 
-/// A day of five-minute windows has a share of ε for each that leaves an error of thousands.
+/// A day of five-minute windows that all count everybody has a share of ε for each that leaves an error of thousands.
 #[test]
 fn a_question_whose_result_would_say_next_to_nothing_is_asked_only_anyway() {
     let desk = Desk::new("asking-nothing", &[]);
     let day = ["--question", "Do you stand?", "--where", "speed < 5.0", "--every", "5m", "--times", "288"];
     let numbers = ["--owners", "5000", "--yes", "0..400", "--epsilon", "1"];
-    let (code, text) = said(&desk.run(&["ask"], &[&day[..], &numbers].concat()));
+    let (code, text) = said(&desk.run(&["ask"], &[&day[..], &numbers, &["--most-yes", "288"]].concat()));
     assert_eq!(code, Some(1), "{text}");
     for words in [
         "would say next to nothing",
@@ -184,10 +184,15 @@ fn a_question_whose_result_would_say_next_to_nothing_is_asked_only_anyway() {
     assert_eq!(desk.json(&["queries"], &[]), serde_json::json!([]), "nothing was opened");
     // What it proposes is accepted.
     let windows = text.split("hint: in ").nth(1).and_then(|rest| rest.split(' ').next()).unwrap();
-    let asked = desk.json(&["ask"], &[&day[..6], &["--times", windows], &numbers].concat());
+    let asked = desk.json(&["ask"], &[&day[..6], &["--times", windows, "--most-yes", windows], &numbers].concat());
     assert_eq!(asked["queries"].as_array().unwrap().len().to_string(), windows);
-    let anyway = desk.json(&["ask"], &[&day[..6], &["--times", "60"], &numbers, &["--anyway"]].concat());
+    let anyway =
+        desk.json(&["ask"], &[&day[..6], &["--times", "60", "--most-yes", "60"], &numbers, &["--anyway"]].concat());
     assert_eq!(anyway["queries"].as_array().unwrap().len(), 60);
+    // In windows that count everybody once, the error is that of a few people.
+    let once = desk.json(&["ask"], &[&day[..], &numbers].concat());
+    assert!(once["card"]["mechanism"].as_str().unwrap().starts_with("contributions(counts=288,most=1,"), "{once}");
+    assert!(once["card"]["predicted"]["sd"].as_str().unwrap().parse::<f64>().unwrap() < 6.0, "{once}");
 }
 
 /// One missing answer does not keep the others' from being released, and the first ε is the one that was asked for.

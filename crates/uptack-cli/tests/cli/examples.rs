@@ -143,7 +143,7 @@ impl Stage {
         card.signer = Some(self.signer.public().to_string());
         card.opens = "2026-11-15T08:00:00Z".parse().ok();
         card.closes = "2026-11-15T09:00:00Z".parse().ok();
-        let mut counts = vec![0; card.channel.cells.len()];
+        let mut counts = vec![0; card.checked_channel().unwrap().cells().len()];
         (counts[0], counts[1]) = (50, 150);
         let batch = Collected { reports: 200, counts, sums: None, start: 0, finish: 0 };
         let record = Record::new(&self.signer.sign(&card).unwrap(), &batch, 1_800_000_000).unwrap();

@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use uptack::card::Card;
+use uptack::card::{Card, CardLaw};
 use uptack::plan::{Prior, Request, plan};
 use uptack::privacy::{Delta, Epsilon};
 use uptack_dap::signed::Signer;
@@ -92,7 +92,8 @@ fn stage() -> Folder {
     boastful.claims.release = "0.5".parse().unwrap();
     folder.file("boastful.json", boastful.canonical());
     let mut changed = card;
-    changed.channel.cells.swap(0, 1);
+    let CardLaw::Cells { cells, .. } = &mut changed.channel.law else { panic!("a yes/no question") };
+    cells.swap(0, 1);
     folder.file("changed.json", changed.canonical());
     let policy = format!(
         "signers = [\"{}\"]\nattributes = [\"road\"]\n\

@@ -92,7 +92,7 @@ fn every_falsified_digit_is_caught_or_in_a_field_that_is_listed_as_not_checked()
     let batch = Collected { reports: 27, counts: Vec::new(), sums: Some(vec![14]), start: 0, finish: 1 };
     let collected = "2026-11-15T09:30:20Z".parse::<Timestamp>().unwrap().seconds();
     let mut record = Record::new(&signer.sign(&card).unwrap(), &batch, collected).unwrap();
-    let channel = card.mechanism.channel();
+    let channel = card.mechanism.count_channel();
     record.results = Some(record.estimated(&channel, Confidence::new(0.95).unwrap(), IntervalKind::Exact).unwrap());
     for text in [card.canonical(), serde_json::to_string(&record).unwrap()] {
         let document: Value = serde_json::from_str(&text).unwrap();

@@ -361,7 +361,7 @@ fn results_of_sums(record: &Record, card: &Card) -> Result<Results> {
         Released::Counts { counts, .. } => Released::Counts { counts: counts.clone(), tallies },
         Released::Sums(sums) => Released::Sums(sums.clone()),
     };
-    Record { released, ..record.clone() }.estimated(&card.mechanism.channel(), confidence, interval)
+    Record { released, ..record.clone() }.estimated(&card.mechanism.count_channel(), confidence, interval)
 }
 
 fn compare_results(stated: &Results, found: &Results) -> Vec<Check> {
@@ -440,7 +440,7 @@ mod tests {
     #[test]
     fn a_record_with_noise_has_sums_and_no_tallies_and_is_recomputed() {
         let (mut record, card) = noisy_record(-3);
-        let channel = card.mechanism.channel();
+        let channel = card.mechanism.count_channel();
         record.results = Some(record.estimated(&channel, Confidence::new(0.99).unwrap(), IntervalKind::Exact).unwrap());
         let text = serde_json::to_string(&record).unwrap();
         assert!(text.contains(r#""sums":[-3]"#) && !text.contains("counts") && !text.contains("tall"), "{text}");

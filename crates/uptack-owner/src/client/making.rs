@@ -1,9 +1,10 @@
 //! Makes reports: the only step that looks at a truth, and the only place where coins are tossed for it. Nothing is sent here.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use uptack::{
     Channel, OsCoins, Output, Sampler, Truth,
-    card::{Card, CardQuestion, Enrolment},
+    card::{Card, CardQuestion, CardSeries, Enrolment},
+    contribution::{AnyMechanism, Contributions, Toss},
 };
 use uptack_dap::{
     ballot,
@@ -17,7 +18,7 @@ use crate::{
     attributes::Attributes,
     check::{Allowed, Asked},
     error::{Error, Result},
-    ledger::{Due, State, StoredReport},
+    ledger::{Due, SeriesToss, State, StoredReport},
     predicate::{MOST_STEPS, Predicate, Subject},
     schedule::{self, FIXED_DELAY},
 };
@@ -51,7 +52,12 @@ impl Client {
     async fn prepare_group(&self, owners: &BTreeMap<String, Attributes>, group: Vec<Due>, now: u64) -> Result<usize> {
         let (mut made, mut settled) = (Vec::new(), Settled::default());
         let cards = self.cards(&group)?;
+        let mut charges = HashSet::new();
         for due in group {
+            // What a report used of a series' contributions is stored with it: two reports of a series are not made together.
+            if cards.get(&due.query).is_some_and(|card| !charges.insert((due.owner.clone(), card.names.charge))) {
+                continue;
+            }
             // No answer is made up for a person who gave none.
             let accepted = cards.get(&due.query).filter(|card| asking::has_truth(card, owners.get(&due.owner)));
             let Some(accepted) = accepted else {
@@ -81,13 +87,13 @@ impl Client {
         writer.fetch_keys().await?;
         self.config.observer.on(ClientEvent::KeysFetched);
         let due = self.with_delay(due, accepted);
-        let (measurement, sealed) = match self.ledger.report(&due)? {
+        let (measurement, toss, sealed) = match self.ledger.report(&due)? {
             Some(before) => self.reseal(&writer, accepted, before).await?,
-            None => self.toss_and_seal(&writer, accepted, owners.get(&due.owner)).await?,
+            None => self.toss_and_seal(&writer, accepted, &due.owner, owners.get(&due.owner)).await?,
         };
         let credential = self.credential(&due.owner, accepted, &sealed).map(|shown| shown.as_str().to_owned());
         let bytes = sealed.as_bytes().to_vec();
-        Ok((due, StoredReport { measurement: to_bytes(&measurement), bytes, credential }))
+        Ok((due, StoredReport { measurement: to_bytes(&measurement), bytes, credential, toss }))
     }
 
     /// Evaluates, tosses and seals. An owner whose attributes are gone answers as one that has none.
@@ -95,14 +101,34 @@ impl Client {
         &self,
         writer: &Writer,
         accepted: &Allowed,
+        owner: &str,
         attributes: Option<&Attributes>,
-    ) -> Result<(Measurement, SealedReport)> {
+    ) -> Result<(Measurement, Option<SeriesToss>, SealedReport)> {
         let unknown = Attributes::default();
-        let attributes = attributes.unwrap_or(&unknown);
-        let measurement = Randomizer::new(accepted)?.randomize(accepted, attributes, &self.config.observer)?;
+        let truths = truths(accepted, attributes.unwrap_or(&unknown), &self.config.observer);
+        let (measurement, toss) = match &accepted.opened.card.mechanism {
+            AnyMechanism::YesNo(_) => (Randomizer::new(accepted)?.randomize(&truths, &self.config.observer)?, None),
+            AnyMechanism::Contributions(contributions) => {
+                let mut toss = self.toss(accepted, contributions, owner)?;
+                let measurement = contribute(accepted, contributions, &truths, &mut toss)?;
+                (measurement, accepted.opened.card.series.is_some().then_some(toss))
+            }
+        };
         self.config.observer.on(ClientEvent::Sealed);
         let sealed = writer.seal(&measurement, accepted.window.0).await?;
-        Ok((measurement, sealed))
+        Ok((measurement, toss, sealed))
+    }
+
+    /// The coins of an owner for everything that a card asks: those that an earlier report of the series was made with, or new ones.
+    fn toss(&self, accepted: &Allowed, contributions: &Contributions, owner: &str) -> Result<SeriesToss> {
+        let charge = accepted.names.charge.to_string();
+        if let Some(tossed) = self.ledger.toss(owner, &charge)? {
+            return Ok(tossed);
+        }
+        self.config.observer.on(ClientEvent::Tossed);
+        let toss = Toss::draw(contributions, &mut OsCoins).map_err(Error::environment)?;
+        let ends = accepted.opened.card.series.as_ref().and_then(CardSeries::ends).unwrap_or(accepted.window.1);
+        Ok(SeriesToss { charge, coins: toss.to_bytes(), used: 0, ends })
     }
 
     /// Seals the stored cell again, under the same id.
@@ -111,13 +137,13 @@ impl Client {
         writer: &Writer,
         accepted: &Allowed,
         before: StoredReport,
-    ) -> Result<(Measurement, SealedReport)> {
+    ) -> Result<(Measurement, Option<SeriesToss>, SealedReport)> {
         let measurement = from_bytes(accepted, &before.measurement)
             .ok_or_else(|| Error::environment("ledger: a stored report does not decode"))?;
         self.config.observer.on(ClientEvent::Sealed);
         let refused = SealedReport::from_bytes(before.bytes)?;
         let sealed = writer.reseal(&measurement, &refused).await?;
-        Ok((measurement, sealed))
+        Ok((measurement, None, sealed))
     }
 
     /// The entry with a moment that is late enough. If making the report was put off for so long that the fixed delay no
@@ -180,13 +206,8 @@ impl Randomizer {
         Ok(Self { channel, sampler, form: ReportForm::of(card) })
     }
 
-    /// Finds every truth, and tosses coins for each. A person who has not answered would count as *no*; callers never ask for
-    /// such a person.
-    fn randomize(&self, accepted: &Allowed, attributes: &Attributes, observer: &Observer) -> Result<Measurement> {
-        let truths = match &accepted.asked {
-            Asked::Device(predicates) => evaluate(predicates, accepted, attributes, observer),
-            Asked::Person(_) => vec![attributes.answer(&accepted.names.query.to_string()).unwrap_or(Truth::No)],
-        };
+    /// Tosses coins for each truth.
+    fn randomize(&self, truths: &[Truth], observer: &Observer) -> Result<Measurement> {
         let cells = truths.iter().map(|truth| self.draw(*truth, observer)).collect::<Result<Vec<usize>>>()?;
         Ok(self.measurement(&cells))
     }
@@ -213,6 +234,26 @@ impl Randomizer {
             Output::ZERO => Some(false),
             _ => None,
         }
+    }
+}
+
+/// The report of contributions: the bits of this card's counts among everything that its series asks.
+fn contribute(
+    accepted: &Allowed,
+    contributions: &Contributions,
+    truths: &[Truth],
+    tossed: &mut SeriesToss,
+) -> Result<Measurement> {
+    let toss = Toss::from_bytes(contributions, &tossed.coins).map_err(Error::environment)?;
+    let first = (accepted.names.number - 1) * truths.len() as u64;
+    Ok(Measurement::Bits(toss.report(first as usize, truths, &mut tossed.used)))
+}
+
+/// Finds every truth. A person who has not answered would count as *no*; callers never ask for such a person.
+fn truths(accepted: &Allowed, attributes: &Attributes, observer: &Observer) -> Vec<Truth> {
+    match &accepted.asked {
+        Asked::Device(predicates) => evaluate(predicates, accepted, attributes, observer),
+        Asked::Person(_) => vec![attributes.answer(&accepted.names.query.to_string()).unwrap_or(Truth::No)],
     }
 }
 

@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 
 /// The file in a ledger's folder.
 pub const STATE_FILE: &str = "ledger.sqlite3";
-const LAYOUT: &str = "3";
+const LAYOUT: &str = "4";
 
 /// Locks the directory for this process, and keeps it and its files to this user alone.
 pub(super) fn lock(directory: &Path) -> Result<File> {
@@ -61,20 +61,26 @@ fn migrate(connection: &mut Connection, path: &Path) -> Result<()> {
     let layout: Option<String> =
         transaction.query_row("SELECT max(value) FROM meta WHERE key = 'layout'", [], |row| row.get(0))?;
     match layout.as_deref() {
-        None => transaction.execute_batch(SCHEMA)?,
+        None => {
+            transaction.execute_batch(SCHEMA)?;
+            transaction.execute_batch(ADD_TOSSES)?;
+        }
         Some("1") => {
             transaction.execute_batch(SET_ASIDE)?;
             transaction.execute_batch(SET_REPORTS_ASIDE)?;
             transaction.execute_batch(SCHEMA)?;
             transaction.execute_batch(TAKE_OVER_1)?;
             take_over_budgets(&transaction)?;
+            transaction.execute_batch(ADD_TOSSES)?;
         }
         Some("2") => {
             transaction.execute_batch(SET_ASIDE)?;
             transaction.execute_batch(SCHEMA)?;
             transaction.execute_batch(TAKE_OVER_2)?;
             take_over_budgets(&transaction)?;
+            transaction.execute_batch(ADD_TOSSES)?;
         }
+        Some("3") => transaction.execute_batch(ADD_TOSSES)?,
         Some(LAYOUT) => {}
         Some(other) => {
             return Err(Error::Input(format!(
@@ -154,6 +160,14 @@ CREATE TABLE budgets(
     PRIMARY KEY(owner, view, signer)) WITHOUT ROWID;
 CREATE TABLE seen(
     query TEXT PRIMARY KEY, first INTEGER NOT NULL, weighed INTEGER NOT NULL, closes INTEGER NOT NULL) WITHOUT ROWID;
+";
+
+/// The coins of series, which layout 4 added.
+const ADD_TOSSES: &str = "
+INSERT OR REPLACE INTO meta VALUES ('layout', '4');
+CREATE TABLE IF NOT EXISTS tosses(
+    owner TEXT NOT NULL, charge TEXT NOT NULL, coins BLOB NOT NULL, used INTEGER NOT NULL, ends INTEGER NOT NULL,
+    PRIMARY KEY(owner, charge)) WITHOUT ROWID;
 ";
 
 /// The tables that layout 3 changed.

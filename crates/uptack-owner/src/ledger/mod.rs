@@ -145,6 +145,28 @@ pub struct StoredReport {
     pub bytes: Vec<u8>,
     /// What the owner shows with them, if the card requires enrolment.
     pub credential: Option<String>,
+    /// The coins of its series, if it is a report of one and was not made before.
+    pub toss: Option<SeriesToss>,
+}
+
+/// The coins of one owner for a whole series, and how many of its contributions are used. They are as secret as a cell: they are
+/// stored together with each report that changes them, and deleted when the series ends. The `Debug` form shows nothing of them.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SeriesToss {
+    /// The charge of the series.
+    pub charge: String,
+    /// The coins, as [`Toss`](uptack::contribution::Toss) writes them.
+    pub coins: Vec<u8>,
+    /// How many contributions are used.
+    pub used: u32,
+    /// When the last window of the series closes, in seconds since the epoch.
+    pub ends: u64,
+}
+
+impl fmt::Debug for SeriesToss {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("SeriesToss(…)")
+    }
 }
 
 impl fmt::Debug for StoredReport {
@@ -305,7 +327,19 @@ impl Ledger {
         let mut statement = connection
             .prepare_cached("SELECT measurement, bytes, credential FROM reports WHERE owner = ?1 AND query = ?2")?;
         let found = statement.query_row([&due.owner, &due.query], |row| {
-            Ok(StoredReport { measurement: row.get(0)?, bytes: row.get(1)?, credential: row.get(2)? })
+            Ok(StoredReport { measurement: row.get(0)?, bytes: row.get(1)?, credential: row.get(2)?, toss: None })
+        });
+        Ok(found.optional()?)
+    }
+
+    /// The coins of an owner for a series of which a report was made before.
+    pub fn toss(&self, owner: &str, charge: &str) -> Result<Option<SeriesToss>> {
+        let connection = self.lock();
+        let mut statement =
+            connection.prepare_cached("SELECT coins, used, ends FROM tosses WHERE owner = ?1 AND charge = ?2")?;
+        let found = statement.query_row([owner, charge], |row| {
+            let (coins, used, ends) = (row.get(0)?, row.get(1)?, moment(row, 2)?);
+            Ok(SeriesToss { charge: charge.to_owned(), coins, used, ends })
         });
         Ok(found.optional()?)
     }
@@ -374,7 +408,9 @@ impl Ledger {
         if !(1..=now).contains(&before) {
             return Ok(true);
         }
-        let closed = "SELECT 1 FROM cards WHERE closes > ?1 AND closes <= ?2";
+        // The last card of a series may never have been answered.
+        let closed = "SELECT 1 FROM cards WHERE closes > ?1 AND closes <= ?2
+             UNION ALL SELECT 1 FROM tosses WHERE ends > ?1 AND ends <= ?2";
         Ok(self.lock().prepare_cached(closed)?.exists([before as i64, now as i64])?)
     }
 
@@ -481,6 +517,10 @@ fn see_card(transaction: &Transaction<'_>, query: &str, closes: u64, visit: i64)
 fn store_report(transaction: &Transaction<'_>, due: &Due, report: &StoredReport) -> Result<()> {
     let stored = params![due.owner, due.query, report.measurement, report.bytes, report.credential];
     execute(transaction, "INSERT OR REPLACE INTO reports VALUES (?1, ?2, ?3, ?4, ?5, 0)", stored)?;
+    if let Some(toss) = &report.toss {
+        let tossed = params![due.owner, toss.charge, toss.coins, toss.used, toss.ends as i64];
+        execute(transaction, "INSERT OR REPLACE INTO tosses VALUES (?1, ?2, ?3, ?4, ?5)", tossed)?;
+    }
     let moment = params![due.owner, due.query, due.upload as i64];
     execute(transaction, "UPDATE entries SET upload = ?3 WHERE owner = ?1 AND query = ?2", moment)
 }
@@ -497,5 +537,7 @@ fn delete_closed(transaction: &Transaction<'_>, now: u64) -> Result<(usize, usiz
     let late = "query IN (SELECT query FROM cards WHERE closes <= ?1)";
     let delete = format!("DELETE FROM reports WHERE {late}");
     let update = format!("UPDATE entries SET state = 'expired' WHERE state = 'due' AND {late}");
-    Ok((transaction.execute(&delete, [now as i64])?, transaction.execute(&update, [now as i64])?))
+    let deleted = transaction.execute(&delete, [now as i64])?
+        + transaction.execute("DELETE FROM tosses WHERE ends <= ?1", [now as i64])?;
+    Ok((deleted, transaction.execute(&update, [now as i64])?))
 }

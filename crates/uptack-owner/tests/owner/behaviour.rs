@@ -129,7 +129,8 @@ async fn a_fleet_is_counted_exactly_once_each() {
     let collected = collect(&signed, &collector).await.unwrap();
     let at = |output: char| {
         let card = uptack_dap::card_task::read(&signed.card).unwrap();
-        let cells = card.channel.cells.iter().zip(&collected.counts);
+        let channel = card.checked_channel().unwrap();
+        let cells = channel.cells().iter().zip(&collected.counts);
         cells.filter(|(cell, _)| cell.outputs()[0].symbol() == output).map(|(_, count)| count).sum::<u64>()
     };
     assert_eq!((collected.reports, at('1'), at('0')), (60, 13, 47));

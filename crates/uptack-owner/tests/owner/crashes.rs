@@ -119,7 +119,7 @@ fn everything(connection: &rusqlite::Connection) -> String {
         };
         statement.query_map([], row).unwrap().map(|line: rusqlite::Result<String>| line.unwrap()).collect()
     };
-    let tables = ["meta", "cards", "entries", "reports", "budgets", "seen"];
+    let tables = ["meta", "cards", "entries", "reports", "budgets", "seen", "tosses"];
     assert_eq!(
         list("SELECT name FROM sqlite_master WHERE type = 'table'").len(),
         tables.len(),

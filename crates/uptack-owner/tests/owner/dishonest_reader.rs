@@ -7,7 +7,7 @@ use std::{
     process::{Child, Command, Stdio},
 };
 use uptack_dap::signed::Signer;
-use uptack_owner::ledger::{ChargeDecision, Due, Ledger, State, StoredReport};
+use uptack_owner::ledger::{ChargeDecision, Due, Ledger, SeriesToss, State, StoredReport};
 
 use crate::world::*;
 
@@ -53,6 +53,32 @@ async fn after_the_acknowledgement_neither_cell_nor_bytes_are_in_any_file() {
     assert!(!traces.iter().any(|trace| holds(directory.path(), trace)), "after the next start");
 }
 
+/// What a series' coins tell is as secret as a cell, and they stay for longer.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_coins_of_a_series_are_in_no_file_after_it_has_ended() {
+    let signer = Signer::generate();
+    let signed = signer.sign(&card(&signer, 40)).unwrap();
+    let checker = checker(policy(&signer));
+    let accepted = checker.check_card(&signed).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let ledger = Ledger::open(directory.path()).unwrap();
+    let (coins, ends) = (b"THE-COINS-OF-A-SERIES".repeat(20), now() + 86_400);
+    let due = Due { owner: "vehicle".to_owned(), query: signed.query.clone(), upload: now() };
+    ledger.accept(&signed, &accepted, &[("vehicle", due.upload)], &checker, now()).unwrap();
+    let toss = SeriesToss { charge: "series".to_owned(), coins: coins.clone(), used: 1, ends };
+    let report = StoredReport { measurement: vec![1], bytes: vec![2; 64], credential: None, toss: Some(toss.clone()) };
+    ledger.store(&[(due.clone(), report)]).unwrap();
+    ledger.settle(&[(due, State::Sent)]).unwrap();
+    assert!(holds(directory.path(), &coins), "the search finds what is there");
+    ledger.expire(ends - 1).unwrap();
+    assert_eq!(ledger.toss("vehicle", "series").unwrap(), Some(toss));
+    ledger.expire(ends).unwrap();
+    assert_eq!(ledger.toss("vehicle", "series").unwrap(), None);
+    assert!(!holds(directory.path(), &coins), "at once");
+    drop(ledger);
+    assert!(!holds(directory.path(), &coins), "after a normal end");
+}
+
 const OWNERS: usize = 150;
 const CELL: &[u8] = b"THE-CELL-OF-AN-OWNER";
 const BYTES: &[u8] = b"THE-SEALED-BYTES-OF-AN-OWNER";
@@ -78,7 +104,7 @@ fn reports(query: &str) -> Vec<(Due, StoredReport)> {
         let due = Due { owner: format!("owner {owner}"), query: query.to_owned(), upload: now() };
         // Of different sizes, so that pages are split and joined.
         let bytes = BYTES.repeat(10 + owner * 7 % 90);
-        (due, StoredReport { measurement: CELL.repeat(1 + owner % 5), bytes, credential: None })
+        (due, StoredReport { measurement: CELL.repeat(1 + owner % 5), bytes, credential: None, toss: None })
     };
     (0..OWNERS).map(report).collect()
 }

@@ -67,7 +67,8 @@ fn live(folder: &Path) {
             let signed = signed(&signer, number);
             accept(&ledger, &checker, &signed)?;
             say(format!("charged {}", signed.query));
-            let report = StoredReport { measurement: vec![1; 8], bytes: vec![number as u8; 3000], credential: None };
+            let report =
+                StoredReport { measurement: vec![1; 8], bytes: vec![number as u8; 3000], credential: None, toss: None };
             ledger.store(&[(due(&signed.query), report)])?;
             say(format!("stored {}", signed.query));
             if number == 0 {

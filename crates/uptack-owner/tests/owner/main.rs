@@ -13,5 +13,6 @@ mod migration;
 mod noise;
 mod people;
 mod refusals;
+mod series;
 mod vectors;
 mod world;

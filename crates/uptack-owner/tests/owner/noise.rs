@@ -85,7 +85,7 @@ fn a_desk_that_boasts_of_noise() {
         change(&mut card);
         refused(&signer, &card, &policy)
     };
-    let channel_of = |text: &str| CardChannel::from(&text.parse::<uptack::Mechanism>().unwrap().channel());
+    let channel_of = |text: &str| CardChannel::from(&text.parse::<uptack::contribution::AnyMechanism>().unwrap());
     // A smaller epsilon than is true, by one unit of the last digit.
     let told = cheated(&|card| {
         let claimed = card.claims.whole_one_aggregator().unwrap();

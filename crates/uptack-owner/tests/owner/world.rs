@@ -8,7 +8,6 @@ use std::{
 };
 use tempfile::TempDir;
 use uptack::{
-    Mechanism,
     card::{Aggregators, BallotQuery, Card, CardBallot, CardChannel, Claims, Enrolment, Operators, Timestamp},
     plan::{Prior, Request, plan},
     privacy::{Delta, Epsilon, WorkLimit},
@@ -68,9 +67,8 @@ pub(crate) fn open(card: &mut Card, seconds: u64) {
 
 /// Puts another mechanism on a card, with claims that are true.
 pub(crate) fn with_mechanism(card: &mut Card, text: &str) {
-    card.mechanism = text.parse::<Mechanism>().unwrap();
-    let channel = card.mechanism.channel();
-    card.channel = CardChannel::from(&channel);
+    card.mechanism = text.parse().unwrap();
+    card.channel = CardChannel::from(&card.mechanism);
     state_claims(card);
 }
 

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::stated::decimal;
 use super::{Card, Timestamp};
+use crate::contribution::AnyMechanism;
 use crate::error::{Error, Result};
 use crate::privacy::composition::Ballot;
 
@@ -50,7 +51,10 @@ impl<'a> CardQuestion<'a> {
         let changing = match self {
             Self::Person(_) | Self::Predicate(_) => 1,
             Self::Ballot(CardBallot { most_yes, queries }) => {
-                Ballot::new(queries.len() as u64, *most_yes)?.changing_queries()
+                let queries = queries.len() as u64;
+                // In a series, the limit is for all windows, and may be beyond the questions of one.
+                let most_yes = if times > 1 { queries.min(*most_yes) } else { *most_yes };
+                Ballot::new(queries, most_yes)?.changing_queries()
             }
         };
         Ok(changing.checked_mul(times).filter(|&queries| queries > 0))
@@ -70,8 +74,18 @@ impl Card {
         matches!(self.asked(), CardQuestion::Person(_))
     }
 
-    /// How many queries of this card can differ for one owner, including repetitions.
+    /// How many counts everything that the card asks has: its questions, in every window of its series. `None` if they cannot be
+    /// counted.
+    pub fn asked_counts(&self) -> Option<u64> {
+        let times = self.series.as_ref().map_or(1, |series| series.times);
+        (self.asked().answers() as u64).checked_mul(times)
+    }
+
+    /// How many queries of this card can differ for one owner, including repetitions. Contributions are accounted for together, as one.
     pub fn counted_queries(&self) -> Result<u64> {
+        if matches!(self.mechanism, AnyMechanism::Contributions(_)) {
+            return Ok(1);
+        }
         let times = self.series.as_ref().map_or(1, |series| series.times);
         let queries = self.asked().counted_queries(times)?;
         queries.ok_or_else(|| Error::card("the card's series is empty or without end"))
@@ -91,7 +105,8 @@ impl Card {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CardBallot {
-    /// The most questions that an owner answers with a true yes; any further ones are answered as no.
+    /// The most questions that an owner answers with a true yes, in all windows of a series together if the aggregators add
+    /// noise; any further ones are answered as no.
     #[serde(with = "decimal")]
     pub most_yes: u64,
     /// The questions, in the order of the report.
@@ -153,5 +168,10 @@ impl CardSeries {
         let before = self.number.filter(|number| (1..=self.times).contains(number))? - 1;
         let opens = self.starts.seconds().checked_add(before.checked_mul(self.every)?)?;
         Some((opens, opens.checked_add(self.every)?)).filter(|(opens, closes)| opens < closes)
+    }
+
+    /// When the last card of the series closes, in seconds since the epoch; `None` if that is beyond all times.
+    pub fn ends(&self) -> Option<u64> {
+        self.starts.seconds().checked_add(self.times.checked_mul(self.every)?)
     }
 }

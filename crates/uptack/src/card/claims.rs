@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::stated::{Claim, Stated, decimal};
 use crate::channel::Channel;
 use crate::error::Result;
+use crate::privacy::contributions::ContributionViews;
 use crate::privacy::{self, Delta, Guarantee, Repeated, Target, Views, WorkLimit};
 
 /// The claims of a card: each an ε, rounded up, or `none`.
@@ -13,7 +14,8 @@ use crate::privacy::{self, Delta, Guarantee, Repeated, Target, Views, WorkLimit}
 pub struct Claims {
     /// The δ of the release views.
     pub delta: Stated<Delta>,
-    /// ε of each answer alone.
+    /// ε of each answer alone. Left out for contributions, which are claimed together.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub answers: Vec<Claim>,
     /// ε of all answers of an owner.
     pub linked: Claim,
@@ -23,14 +25,24 @@ pub struct Claims {
     pub one_aggregator: Option<Claim>,
     /// ε of the published counts; with noise, of the published sum if one aggregator and the owners are honest.
     pub release: Claim,
-    /// ε of each answer seen together with the published counts.
+    /// ε of each answer seen together with the published counts. Left out for contributions.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub answers_with_release: Vec<Claim>,
     /// The claims for a ballot, a series, or both, as a whole.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub whole: Option<WholeClaims>,
 }
 
-/// The claims of a ballot or a series as a whole, at the same δ.
+/// The views that a card's claims were recomputed from.
+#[derive(Clone, Debug)]
+pub enum CardViews {
+    /// Those of each question.
+    YesNo(Box<Views>),
+    /// Those of everything that the card asks together.
+    Contributions(Box<ContributionViews>),
+}
+
+/// The claims of a ballot or a series of independent questions as a whole, at the same δ.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WholeClaims {
@@ -62,14 +74,34 @@ impl Claims {
         }
     }
 
-    /// The largest ε of a single answer; `None` if one has no guarantee.
+    /// The claims of contributions, for everything that the card asks together.
+    pub fn of_contributions(views: &ContributionViews) -> Self {
+        let Target::Delta(delta) = views.release.target() else { unreachable!("claims are made at a delta") };
+        Self {
+            delta: Stated::try_from(delta.value()).expect("a delta is written as one"),
+            answers: Vec::new(),
+            linked: Claim::at_most(views.linked),
+            one_aggregator: views.one_aggregator.map(|claim| Claim::at_most(Some(claim.upper()))),
+            release: Claim::at_most(views.release.value().map(|value| value.upper())),
+            answers_with_release: Vec::new(),
+            whole: None,
+        }
+    }
+
+    /// The largest ε of a single answer; `None` if one has no guarantee. One report of contributions reveals no more than all of
+    /// them.
     pub fn worst_answer(&self) -> Option<f64> {
-        worst(&self.answers)
+        self.worst_or_linked(&self.answers)
     }
 
     /// The largest ε of an answer seen together with the published counts; `None` if one has no guarantee.
     pub fn worst_answer_with_release(&self) -> Option<f64> {
-        worst(&self.answers_with_release)
+        self.worst_or_linked(&self.answers_with_release)
+    }
+
+    /// The largest of some claims, or the linked one if none is stated.
+    fn worst_or_linked(&self, claims: &[Claim]) -> Option<f64> {
+        if claims.is_empty() { self.linked.epsilon() } else { worst(claims) }
     }
 
     /// ε of all answers of an owner to everything that the card asks.

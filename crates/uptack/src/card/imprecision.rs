@@ -5,7 +5,7 @@ use std::fmt;
 use super::Card;
 use super::whole_plan::least_whole_sd;
 use crate::display::{self, Rounding, grouped};
-use crate::plan::{Prior, Request, Trust, smallest};
+use crate::plan::{Asked, Prior, Request, Trust, smallest};
 use crate::privacy::{Epsilon, MOST_OWNERS};
 
 /// Why a card is not worth answering: its expected error is more than half of the range of counts that it has to tell apart.
@@ -168,7 +168,7 @@ struct RemedySearch<'a> {
 impl RemedySearch<'_> {
     fn windows(&self) -> Option<Remedy> {
         let in_one = self.queries / self.windows.max(1);
-        let sd = |windows: u64| sd(self.request, in_one * windows);
+        let sd = |windows: u64| sd(&self.in_windows(windows), in_one * windows);
         // More windows never have a smaller error: bisect between enough and too many.
         let (mut windows, mut too_many) = (1, self.windows);
         if too_many < 2 || sd(windows) > self.limit {
@@ -179,6 +179,18 @@ impl RemedySearch<'_> {
             *(if sd(middle) <= self.limit { &mut windows } else { &mut too_many }) = middle;
         }
         Some(Remedy::Windows { windows, sd: sd(windows) })
+    }
+
+    /// The request for fewer windows.
+    fn in_windows(&self, windows: u64) -> Request {
+        let asked = match self.request.asked {
+            Asked::Counts { counts, most } => {
+                let counts = (u64::from(counts) / self.windows.max(1) * windows) as u32;
+                Asked::Counts { counts, most: most.min(counts) }
+            }
+            other => other,
+        };
+        Request { asked, ..self.request.clone() }
     }
 
     /// The counts to tell apart grow with the owners, their error more slowly.

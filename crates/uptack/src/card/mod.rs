@@ -1,6 +1,7 @@
 //! The query card: a question, its mechanism in integers, and every claim, as any tool can check them.
 
 mod asked;
+mod channel;
 mod claims;
 mod imprecision;
 mod recomputation;
@@ -11,7 +12,8 @@ mod unsigned;
 mod whole_plan;
 
 pub use asked::{BallotQuery, CardBallot, CardQuestion, CardSeries};
-pub use claims::{Claims, WholeClaims};
+pub use channel::{CardChannel, CardLaw};
+pub use claims::{CardViews, Claims, WholeClaims};
 pub use imprecision::{CountRange, Imprecision, Remedy};
 pub use recomputation::{Check, Verdict};
 pub use stated::{Claim, Stated};
@@ -26,13 +28,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::Deserializer;
 
 use crate::channel::{Channel, Output};
+use crate::contribution::{AnyMechanism, Contributions};
 use crate::error::{Error, Result};
 use crate::fraction::Fraction;
-use crate::mechanism::Mechanism;
-use crate::noise::NoiseLaw;
-use crate::plan::{Plan, PlannedMechanism, Request};
+use crate::plan::{ContributionPlan, Plan, PlannedContributions, PlannedMechanism, Request, USUAL_DELTA};
+use crate::privacy::contributions::ContributionViews;
 use crate::privacy::{self, Delta, Target, Views, WorkLimit};
-use crate::probability::Probability;
 use crate::progress::Progress;
 use stated::{decimal, write_canonical};
 
@@ -46,7 +47,7 @@ use stated::{decimal, write_canonical};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Card {
-    /// The version of this form of card: `1`.
+    /// The version of this form of card: `2`.
     #[serde(with = "decimal")]
     pub version: u64,
     /// The question in words.
@@ -64,8 +65,8 @@ pub struct Card {
     /// The attributes that the predicates read.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub attributes: Vec<String>,
-    /// The mechanism as text.
-    pub mechanism: Mechanism,
+    /// The mechanism as text: that of each question, or one of contributions to everything that the card asks.
+    pub mechanism: AnyMechanism,
     /// How many owners are expected.
     #[serde(with = "decimal")]
     pub owners: u64,
@@ -102,40 +103,6 @@ pub struct Card {
     pub aggregators: Option<Aggregators>,
 }
 
-/// A channel on a card.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct CardChannel {
-    /// Integers are over 2 to this power.
-    #[serde(with = "decimal")]
-    pub bits: u64,
-    /// The outputs of each answer.
-    pub answers: Vec<Vec<Output>>,
-    /// The cells with both laws.
-    pub cells: Vec<crate::Cell>,
-    /// The noise that each of the two aggregators adds to the number of answers `1`, which is then the only number published.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub noise: Option<NoiseLaw>,
-}
-
-impl CardChannel {
-    /// The channel that is stated.
-    fn read(&self) -> Result<Channel> {
-        Channel::new(self.answers.clone(), self.cells.clone())?.with_optional_noise(self.noise)
-    }
-}
-
-impl From<&Channel> for CardChannel {
-    fn from(channel: &Channel) -> Self {
-        Self {
-            bits: u64::from(Probability::BITS),
-            answers: channel.answers().to_vec(),
-            cells: channel.cells().to_vec(),
-            noise: channel.noise().copied(),
-        }
-    }
-}
-
 /// The expected error.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -160,12 +127,25 @@ pub struct Aggregators {
     pub helper: String,
 }
 
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 
 impl Card {
     /// The card of a plan, without question, times and aggregators as yet.
     pub fn new(request: &Request, plan: &Plan) -> Self {
         let PlannedMechanism { mechanism, channel, sd, views, .. } = &plan.best;
+        Self::of_mechanism(mechanism.clone().into(), request, *sd, Claims::of(channel, views, None))
+    }
+
+    /// The card of a plan for everything that it asks together, without question, times and aggregators as yet.
+    pub fn of_contributions(request: &Request, plan: &ContributionPlan) -> Result<Self> {
+        let PlannedContributions { mechanism, sd, .. } = &plan.best;
+        let delta = request.release.map_or_else(|| Delta::new(USUAL_DELTA), |(_, delta)| Ok(delta))?;
+        let (owners, target) = (request.claim_owners()?, Target::Delta(delta));
+        let views = ContributionViews::of(mechanism, owners, target, WorkLimit::default())?;
+        Ok(Self::of_mechanism(mechanism.clone().into(), request, *sd, Claims::of_contributions(&views)))
+    }
+
+    fn of_mechanism(mechanism: AnyMechanism, request: &Request, sd: f64, claims: Claims) -> Self {
         Self {
             version: VERSION,
             question: None,
@@ -173,9 +153,10 @@ impl Card {
             ballot: None,
             series: None,
             attributes: Vec::new(),
-            mechanism: mechanism.clone(),
+            channel: CardChannel::from(&mechanism),
+            mechanism,
             owners: request.owners,
-            minimum_batch: plan.minimum_batch,
+            minimum_batch: request.minimum_batch,
             honest: request.honest.clone(),
             neighbouring: Neighbouring::Substitution,
             opens: None,
@@ -183,12 +164,11 @@ impl Card {
             operators: None,
             enrolment: None,
             signer: None,
-            channel: CardChannel::from(channel),
-            claims: Claims::of(channel, views, None),
+            claims,
             predicted: Predicted {
                 yes_low: request.yes.low,
                 yes_high: request.yes.high,
-                sd: Stated::try_from(*sd).expect("a planned error is finite"),
+                sd: Stated::try_from(sd).expect("a planned error is finite"),
             },
             aggregators: None,
         }
@@ -197,7 +177,7 @@ impl Card {
     /// Reads a card from JSON.
     pub fn from_json(text: &str) -> Result<Self> {
         let mut reader = Deserializer::from_str(text);
-        let card = serde_path_to_error::deserialize(&mut reader).map_err(not_a_card)?;
+        let card = serde_path_to_error::deserialize(&mut reader).map_err(|error| unreadable(text, error))?;
         reader.end().map_err(not_a_card)?;
         Ok(card)
     }
@@ -210,20 +190,18 @@ impl Card {
         text
     }
 
-    /// The channel, if the integers are those of the mechanism's text.
+    /// The channel of one count by itself, if the integers are those of the mechanism's text.
     pub fn checked_channel(&self) -> Result<Channel> {
         let refuse = |message: &str| {
             Err(Error::card(message).with_hint("one of the two was changed; do not answer such a card"))
         };
         if self.version != VERSION {
-            return refuse("the card's version is not 1");
+            return Err(other_version(self.version));
         }
-        let stated = self.channel.read()?;
-        let has_same_bits = self.channel.bits == u64::from(Probability::BITS);
-        if !has_same_bits || stated != self.mechanism.channel() {
+        if self.channel != CardChannel::from(&self.mechanism) {
             return refuse("the card's integers are not those of its mechanism");
         }
-        Ok(stated)
+        Ok(self.mechanism.count_channel())
     }
 
     /// The owners whom the claims count on.
@@ -263,7 +241,7 @@ impl Card {
     /// Recomputes every claim from the integers; a card that claims more than is true is refused.
     ///
     /// If recomputing a claim takes more work than `limit`, the result is wider than necessary, and the card is refused, too.
-    pub fn verify(&self, limit: WorkLimit) -> Result<Views> {
+    pub fn verify(&self, limit: WorkLimit) -> Result<CardViews> {
         if self.neighbouring != Neighbouring::Substitution {
             return Err(Error::card("the card's claims compare worlds that this version does not know"));
         }
@@ -272,42 +250,103 @@ impl Card {
         Ok(views)
     }
 
-    fn found_claims(&self, delta: Delta, limit: WorkLimit) -> Result<(Views, Claims)> {
-        let channel = self.checked_channel()?;
-        self.check_form(&channel)?;
-        self.claims_for(&channel, delta, limit, None)
+    fn found_claims(&self, delta: Delta, limit: WorkLimit) -> Result<(CardViews, Claims)> {
+        self.checked_channel()?;
+        self.check_form()?;
+        self.claims_for(delta, limit, None)
     }
 
     fn claims_for(
         &self,
-        channel: &Channel,
         delta: Delta,
         limit: WorkLimit,
         progress: Option<&Arc<Progress>>,
-    ) -> Result<(Views, Claims)> {
-        let owners = self.claim_owners()?;
-        let views = Views::of_watched(channel, owners, Target::Delta(delta), limit, progress)?;
-        let whole = claims::whole(channel, owners, &views, self.counted_queries()?, limit)?;
-        let claims = Claims::of(channel, &views, whole.as_ref());
-        Ok((views, claims))
+    ) -> Result<(CardViews, Claims)> {
+        let (owners, target) = (self.claim_owners()?, Target::Delta(delta));
+        let mechanism = match &self.mechanism {
+            AnyMechanism::YesNo(mechanism) => mechanism,
+            AnyMechanism::Contributions(contributions) => {
+                let views = ContributionViews::of(contributions, owners, target, limit)?;
+                let claims = Claims::of_contributions(&views);
+                return Ok((CardViews::Contributions(Box::new(views)), claims));
+            }
+        };
+        let channel = mechanism.channel();
+        let views = Views::of_watched(&channel, owners, target, limit, progress)?;
+        let whole = claims::whole(&channel, owners, &views, self.counted_queries()?, limit)?;
+        let claims = Claims::of(&channel, &views, whole.as_ref());
+        Ok((CardViews::YesNo(Box::new(views)), claims))
     }
 
-    /// Checks the rules that the types do not express: the card has one question or a ballot, and a ballot can hold the
-    /// mechanism's answers.
-    fn check_form(&self, channel: &Channel) -> Result<()> {
-        let ballot = match self.asked() {
-            CardQuestion::Person(_) | CardQuestion::Predicate(_) => return Ok(()),
-            CardQuestion::Ballot(ballot) => ballot,
-        };
-        if self.predicate.is_some() {
-            return Err(Error::card("the card has both a predicate and a ballot"));
+    /// Checks the rules that the types do not express: the card has one question or a ballot, a ballot can hold the mechanism's
+    /// answers, and contributions are to everything that the card asks.
+    fn check_form(&self) -> Result<()> {
+        if let CardQuestion::Ballot(ballot) = self.asked() {
+            if self.predicate.is_some() {
+                return Err(Error::card("the card has both a predicate and a ballot"));
+            }
+            ballot.check_names()?;
         }
-        let known = [Output::ONE, Output::ZERO, Output::BOTTOM];
-        match channel.answers() {
-            [outputs] if outputs.iter().all(|output| known.contains(output)) => ballot.check_names(),
-            _ => Err(Error::card("a ballot holds one answer for each question, 1, 0 or ⊥")),
+        match &self.mechanism {
+            AnyMechanism::YesNo(mechanism) => self.check_answers(&mechanism.channel()),
+            AnyMechanism::Contributions(contributions) => self.check_contributions(contributions),
         }
     }
+
+    /// Checks that a ballot can hold the mechanism's answers.
+    fn check_answers(&self, channel: &Channel) -> Result<()> {
+        let known = [Output::ONE, Output::ZERO, Output::BOTTOM];
+        let is_known = |outputs: &Vec<Output>| outputs.iter().all(|output| known.contains(output));
+        match (self.asked(), channel.answers()) {
+            (CardQuestion::Person(_) | CardQuestion::Predicate(_), _) => Ok(()),
+            (CardQuestion::Ballot(_), [outputs]) if is_known(outputs) => Ok(()),
+            (CardQuestion::Ballot(_), _) => Err(Error::card("a ballot holds one answer for each question, 1, 0 or ⊥")),
+        }
+    }
+
+    /// Checks that contributions are to the questions of the card's ballot, in every window of its series.
+    fn check_contributions(&self, contributions: &Contributions) -> Result<()> {
+        let refuse = |message: String| Err(Error::card(message).with_hint("do not answer such a card"));
+        if contributions.is_choice() || contributions.counts() < 2 || contributions.noise().is_none() {
+            return refuse("contributions on a card are to several counts, with noise".to_owned());
+        }
+        let (counts, asked) = (contributions.counts() as u64, self.asked_counts());
+        if asked != Some(counts) {
+            let asked = asked.map_or("more than can be counted".to_owned(), |asked| asked.to_string());
+            return refuse(format!("the mechanism has {counts} counts, and the card asks for {asked}"));
+        }
+        match self.asked() {
+            CardQuestion::Ballot(ballot) if ballot.most_yes != u64::from(contributions.most()) => refuse(format!(
+                "the ballot allows {} yes of one owner, and the mechanism {} contributions",
+                ballot.most_yes,
+                contributions.most()
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The error for a text that is not a card of this version: one of another version says so first.
+fn unreadable(text: &str, error: impl std::error::Error + Send + Sync + 'static) -> Error {
+    #[derive(Deserialize)]
+    struct Versioned {
+        #[serde(with = "decimal")]
+        version: u64,
+    }
+    match serde_json::from_str(text) {
+        Ok(Versioned { version }) if version != VERSION => other_version(version),
+        _ => not_a_card(error),
+    }
+}
+
+fn other_version(version: u64) -> Error {
+    Error::card(format!("the card has version {version}; this program reads version {VERSION}")).with_hint(
+        if version < VERSION {
+            "plan the question again with this program, and let its desk sign the new card"
+        } else {
+            "update this program"
+        },
+    )
 }
 
 fn not_a_card(error: impl std::error::Error + Send + Sync + 'static) -> Error {

@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::{Card, Claim, Claims, Neighbouring, Timestamp, VERSION, WholeClaims};
+use super::{Card, CardChannel, CardLaw, Claim, Claims, Neighbouring, Timestamp, VERSION, WholeClaims};
 use crate::channel::{Cell, Channel, Output};
+use crate::contribution::AnyMechanism;
 use crate::display::{Decimal, Rounding, separated};
 use crate::error::{Error, Result};
 use crate::estimate::Estimator;
 use crate::noise::NoiseLaw;
 use crate::plan::{Over, Prior};
 use crate::privacy::{Views, WorkLimit};
-use crate::probability::Probability;
 use crate::progress::Progress;
 
 /// A statement, and its value when it is computed again.
@@ -118,17 +118,16 @@ impl Card {
     /// A card's own choices (the question, the number of owners, δ) cannot be wrong; the rest is computed
     /// from them, and [`Card::not_checked`] lists them. `progress` counts the steps taken, at most [`Card::work`].
     pub fn recompute(&self, limit: WorkLimit, progress: &Arc<Progress>) -> Vec<Check> {
-        let channel = self.mechanism.channel();
         let mut checks = self.form_checks();
-        checks.extend(self.channel_checks(&channel));
-        checks.push(self.sd_check(&channel));
-        checks.extend(self.claim_checks(&channel, limit, progress));
+        checks.extend(self.channel_checks());
+        checks.push(self.sd_check(&self.mechanism.count_channel()));
+        checks.extend(self.claim_checks(limit, progress));
         checks
     }
 
     /// The most elementary steps that recomputing the claims can take; 0 if the card has no crowd.
     pub fn work(&self, limit: WorkLimit) -> u64 {
-        self.claim_owners().map_or(0, |owners| Views::work(&self.mechanism.channel(), owners, limit))
+        self.claim_owners().map_or(0, |owners| Views::work(&self.mechanism.count_channel(), owners, limit))
     }
 
     fn form_checks(&self) -> Vec<Check> {
@@ -137,8 +136,12 @@ impl Card {
             Check::equal("neighbouring", &self.neighbouring, Neighbouring::Substitution),
             self.batch_check(),
         ];
-        if let Err(error) = self.check_form(&self.mechanism.channel()) {
-            checks.push(Check::rule("ballot", "a ballot", error, false));
+        if let Err(error) = self.check_form() {
+            let (what, stated) = match self.mechanism {
+                AnyMechanism::YesNo(_) => ("ballot", "a ballot".to_owned()),
+                AnyMechanism::Contributions(_) => ("mechanism", self.mechanism.to_string()),
+            };
+            checks.push(Check::rule(what, stated, error, false));
         }
         checks.extend(self.series_check());
         checks.extend(self.window_check());
@@ -174,18 +177,11 @@ impl Card {
     }
 
     /// Checks the integers against the mechanism's text.
-    fn channel_checks(&self, channel: &Channel) -> Vec<Check> {
-        let stated = &self.channel;
-        let mut checks = vec![
-            Check::equal("channel.bits", stated.bits, Probability::BITS),
-            Check::equal("channel.answers", outputs_of(&stated.answers), outputs_of(channel.answers())),
-            Check::equal("channel.cells", stated.cells.len(), channel.cells().len()),
-        ];
-        for (index, (stated, found)) in stated.cells.iter().zip(channel.cells()).enumerate() {
-            let whole = format!("channel.cells[{index}]");
-            checks.extend(cell_checks(stated, found).map(|check| check.within(&whole)));
-        }
-        checks.extend(noise_check(stated.noise.as_ref(), channel.noise()));
+    fn channel_checks(&self) -> Vec<Check> {
+        let (stated, found) = (&self.channel, CardChannel::from(&self.mechanism));
+        let mut checks = vec![Check::equal("channel.bits", stated.bits, found.bits)];
+        checks.extend(law_checks(&stated.law, &found.law));
+        checks.extend(noise_check(stated.noise.as_ref(), found.noise.as_ref()));
         checks
     }
 
@@ -208,8 +204,8 @@ impl Card {
         Ok(prior.predicted_sd(&Estimator::new(channel)?, self.owners)?.to_string())
     }
 
-    fn claim_checks(&self, channel: &Channel, limit: WorkLimit, progress: &Arc<Progress>) -> Vec<Check> {
-        match self.claims_for(channel, self.delta(), limit, Some(progress)) {
+    fn claim_checks(&self, limit: WorkLimit, progress: &Arc<Progress>) -> Vec<Check> {
+        match self.claims_for(self.delta(), limit, Some(progress)) {
             Ok((_, found)) => self.claims.compared_with(&found),
             Err(error) => vec![Check::rule("claims", &self.claims.release, error, false)],
         }
@@ -336,6 +332,40 @@ fn whole_queries(what: &str, stated: Option<&WholeClaims>, found: Option<&WholeC
         (Some(stated), Some(found)) => Some(Check::equal(what, stated.queries, found.queries)),
         (Some(stated), None) => Some(Check::rule(what, stated.queries, "left out: the card asks one question", false)),
         (None, Some(found)) => Some(Check { verdict: Verdict::Wrong, ..Check::equal(what, 1, found.queries) }),
+    }
+}
+
+/// Checks the integers of a law.
+fn law_checks(stated: &CardLaw, found: &CardLaw) -> Vec<Check> {
+    match (stated, found) {
+        (CardLaw::Cells { answers, cells }, CardLaw::Cells { answers: found_answers, cells: found_cells }) => {
+            let mut checks = vec![
+                Check::equal("channel.answers", outputs_of(answers), outputs_of(found_answers)),
+                Check::equal("channel.cells", cells.len(), found_cells.len()),
+            ];
+            for (index, (stated, found)) in cells.iter().zip(found_cells).enumerate() {
+                let whole = format!("channel.cells[{index}]");
+                checks.extend(cell_checks(stated, found).map(|check| check.within(&whole)));
+            }
+            checks
+        }
+        (
+            CardLaw::Contribution { told, other, silent },
+            CardLaw::Contribution { told: found_told, other: found_other, silent: found_silent },
+        ) => vec![
+            Check::equal("channel.told", told.numerator(), found_told.numerator()),
+            Check::equal("channel.other", other.numerator(), found_other.numerator()),
+            Check::equal("channel.silent", silent.numerator(), found_silent.numerator()),
+        ],
+        (stated, found) => vec![Check::equal("channel", law_form(stated), law_form(found))],
+    }
+}
+
+/// What a law is the law of, in words.
+fn law_form(law: &CardLaw) -> &'static str {
+    match law {
+        CardLaw::Cells { .. } => "a question",
+        CardLaw::Contribution { .. } => "a contribution",
     }
 }
 

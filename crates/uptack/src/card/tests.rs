@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::plan::{Over, Prior, plan};
+use crate::plan::{Asked, Over, Prior, plan};
 use crate::privacy::Epsilon;
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ fn a_card_survives_json_and_verifies() {
     let again = Card::from_json(&card.canonical()).unwrap();
     assert_eq!(again, card);
     assert_eq!(again.canonical(), card.canonical());
-    let views = card.verify(WorkLimit::default()).unwrap();
+    let CardViews::YesNo(views) = card.verify(WorkLimit::default()).unwrap() else { panic!("a yes/no question") };
     assert!(views.release.value().unwrap().upper() <= 1.0);
 }
 
@@ -87,7 +87,7 @@ fn changed_integers_and_unknown_fields_are_refused() {
     let extra = card.canonical().replacen('{', "{\"also\":\"this\",", 1);
     assert!(Card::from_json(&extra).unwrap_err().is_syntax());
     let mut future = card;
-    future.version = 2;
+    future.version = 3;
     assert!(future.verify(WorkLimit::default()).is_err());
 }
 
@@ -177,7 +177,7 @@ fn planned() -> Card {
 fn noisy_card(mechanism: &str, change: impl Fn(&mut Card)) -> Card {
     let mut card = planned();
     card.mechanism = mechanism.parse().unwrap();
-    card.channel = CardChannel::from(&card.mechanism.channel());
+    card.channel = CardChannel::from(&card.mechanism);
     change(&mut card);
     card.state_claims(delta(), WorkLimit::default()).unwrap();
     let checks = card.recompute(WorkLimit::default(), &Arc::default());
@@ -284,7 +284,7 @@ fn a_desk_that_makes_the_noise_look_better_than_it_is_is_refused() {
     assert!(told.contains("integers") && failed == ["channel.noise"], "{told} {failed:?}");
     let drop = |card: &mut Card| {
         card.mechanism = "randomized-response(t=0.9)".parse().unwrap();
-        card.channel = CardChannel::from(&card.mechanism.channel());
+        card.channel = CardChannel::from(&card.mechanism);
     };
     let (told, failed) = changed(&drop);
     assert!(told.contains("it adds no noise"), "{told}");
@@ -310,4 +310,108 @@ fn the_trust_that_each_claim_takes_is_said_in_words() {
     assert!(trust[0].holds.contains("no other owner") && trust[0].holds.contains("one of the two aggregators"));
     assert!(trust[1].holds.contains("60 owners") && trust[1].holds.contains("one aggregator's noise"));
     assert_eq!(trust[0].epsilon, card.claims.whole_one_aggregator());
+}
+
+/// A ballot of three questions in four windows, of which an owner answers two with yes.
+fn contributions_card() -> Card {
+    let mut request = Request::one_aggregator(2000, Prior::at(20), Epsilon::new(1.0).unwrap()).unwrap();
+    request.asked = Asked::Counts { counts: 12, most: 2 };
+    let draft = |mut card: Card| {
+        ballot_series(&mut card);
+        card.ballot.as_mut().unwrap().most_yes = 2;
+        card
+    };
+    plan_whole(&request, 16, draft, &Progress::default()).unwrap()
+}
+
+#[test]
+fn a_ballot_in_a_series_is_planned_and_claimed_together() {
+    let card = contributions_card();
+    assert_eq!(failures(&card), [""; 0]);
+    let AnyMechanism::Contributions(contributions) = &card.mechanism else { panic!("{}", card.mechanism) };
+    assert_eq!((contributions.counts(), contributions.most()), (12, 2));
+    let again = Card::from_json(&card.canonical()).unwrap();
+    assert_eq!((again.canonical(), &again), (card.canonical(), &card));
+    assert!(matches!(card.verify(WorkLimit::default()), Ok(CardViews::Contributions(_))));
+    let claims = &card.claims;
+    assert!(claims.whole.is_none() && claims.answers.is_empty() && claims.answers_with_release.is_empty());
+    let stated = privacy::contributions::one_aggregator(contributions).map(|claim| claim.upper());
+    assert_eq!((claims.whole_one_aggregator(), card.counted_queries().unwrap()), (stated, 1));
+    assert!(stated.unwrap() <= 1.0 && claims.whole_linked().unwrap() <= 8.0);
+    // One report, with or without the counts, reveals no more than all reports of an owner.
+    assert_eq!(claims.worst_answer(), claims.whole_linked());
+    assert_eq!(claims.worst_answer_with_release(), claims.whole_linked());
+}
+
+#[test]
+fn one_digit_of_every_field_of_contributions_is_found() {
+    let card = contributions_card();
+    let document: Value = serde_json::from_str(&card.canonical()).unwrap();
+    for (path, named) in [
+        ("/channel/bits", "channel.bits"),
+        ("/channel/told", "channel.told"),
+        ("/channel/other", "channel.other"),
+        ("/channel/silent", "channel.silent"),
+        ("/channel/noise/scale", "channel.noise.scale"),
+        ("/claims/linked", "claims.linked"),
+        ("/claims/one_aggregator", "claims.one_aggregator"),
+        ("/claims/release", "claims.release"),
+        ("/predicted/sd", "predicted.sd"),
+        ("/ballot/most_yes", "mechanism"),
+        ("/series/times", "mechanism"),
+    ] {
+        for by in [1, 9] {
+            let mut wrong = document.clone();
+            let value = wrong.pointer_mut(path).unwrap();
+            *value = Value::from(super::recomputation::falsified(value.as_str().unwrap(), by));
+            let Ok(wrong) = Card::from_json(&wrong.to_string()) else { continue };
+            let failed = failures(&wrong);
+            assert!(failed.iter().any(|what| what == named), "{path}: {failed:?}");
+        }
+    }
+}
+
+#[test]
+fn a_desk_that_asks_for_more_than_the_mechanism_counts_is_refused() {
+    let card = contributions_card();
+    let refused = |change: &dyn Fn(&mut Card), words: &str| {
+        let mut wrong = card.clone();
+        change(&mut wrong);
+        wrong.channel = CardChannel::from(&wrong.mechanism);
+        let told = refusal(&wrong);
+        assert!(told.contains(words), "{told}");
+    };
+    refused(&|card| card.series.as_mut().unwrap().times = 5, "has 12 counts, and the card asks for 15");
+    refused(&|card| card.series.as_mut().unwrap().times = u64::MAX, "more than can be counted");
+    refused(&|card| drop(card.ballot.as_mut().unwrap().queries.pop()), "asks for 8");
+    refused(&|card| card.ballot.as_mut().unwrap().most_yes = 3, "allows 3 yes of one owner");
+    let mechanism = |text: &'static str| move |card: &mut Card| card.mechanism = text.parse().unwrap();
+    refused(&mechanism("contributions(counts=12,most=2,r=0.01)"), "with noise");
+    refused(&mechanism("choice(k=12,r=0.01) + laplace(scale=2)"), "to several counts");
+    refused(&mechanism("contributions(counts=12,most=2,r=0) + laplace(scale=4)"), "for the linked answers; it is none");
+}
+
+#[test]
+fn a_card_of_another_version_is_refused_with_what_to_do() {
+    let document = |version: &str| {
+        let mut document: Value = serde_json::from_str(&card().canonical()).unwrap();
+        document["version"] = version.into();
+        document
+    };
+    let refused = |document: Value| {
+        let card = Card::from_json(&document.to_string());
+        let error = card.and_then(|card| card.verify(WorkLimit::default()).map(drop)).unwrap_err();
+        (error.to_string(), error.hint().unwrap_or_default().to_owned())
+    };
+    let (told, hint) = refused(document("1"));
+    assert_eq!(told, "the card has version 1; this program reads version 2");
+    assert!(hint.starts_with("plan the question again"), "{hint}");
+    // Also where other fields of that version cannot be read.
+    let mut other = document("3");
+    other["options"] = json!(["car", "bus"]);
+    let (told, hint) = refused(other);
+    assert_eq!(
+        (told.as_str(), hint.as_str()),
+        ("the card has version 3; this program reads version 2", "update this program")
+    );
 }

@@ -3,7 +3,9 @@
 use super::Card;
 use crate::display::nearest;
 use crate::error::{Error, Result};
-use crate::plan::{PROGRESS, Plan, Request, Solved, Trust, Unknown, least_sd, plan_with, solve};
+use crate::plan::{
+    AnySolved, Asked, Noise, PROGRESS, Plan, Request, Solved, Trust, Unknown, least_sd, plan_with, solve, solve_any,
+};
 use crate::privacy::{Delta, Epsilon, WorkLimit};
 use crate::progress::Progress;
 
@@ -24,7 +26,8 @@ pub fn whole_progress(queries: u64) -> u64 {
 /// Plans a card such that everything it asks keeps within the request's guarantees *as a whole*: the release's (ε, δ)
 /// and the linked ε. `draft` writes the question onto the card of a plan; `queries` of it can differ for one owner.
 ///
-/// If one honest aggregator has to be enough, the epsilons of single queries add up, and so do the linked ones: every query
+/// If the request asks for several counts and the aggregators add noise, an owner contributes to at most some of them, and the
+/// mechanism is for all of them together. Otherwise the card asks independent questions. If one honest aggregator has to be enough, the epsilons of single queries add up, and so do the linked ones: every query
 /// gets its share. Otherwise a ballot or a series of K queries at (ε/K, δ/K) each is always within (ε, δ), because epsilons and
 /// deltas add up. The composition is better than that sum. So a larger ε per query is searched for, and the card's own
 /// claims decide.
@@ -42,7 +45,7 @@ pub fn whole_progress(queries: u64) -> u64 {
 /// # Ok::<(), uptack::Error>(())
 /// ```
 pub fn plan_whole(request: &Request, queries: u64, draft: impl Fn(Card) -> Card, progress: &Progress) -> Result<Card> {
-    Ok(plan_queries(request, queries, draft, progress)?.card)
+    Ok(solve_whole(request, (Unknown::Error, None), queries, draft, progress)?.card)
 }
 
 /// The plan of everything that a card asks.
@@ -50,24 +53,60 @@ pub fn plan_whole(request: &Request, queries: u64, draft: impl Fn(Card) -> Card,
 pub struct WholePlan {
     /// The card, with the claims of everything that it asks together and the error of each count.
     pub card: Card,
-    /// The plan of one of its queries. Its request has that query's share of ε, of δ and of the linked ε.
-    pub one: Solved,
-    /// How many queries can differ for one owner.
+    /// The plan: of contributions to everything that is asked, or of one of several independent queries, whose request has that
+    /// query's share of ε, of δ and of the linked ε.
+    pub solved: AnySolved,
+    /// How many independent queries can differ for one owner; 1 for contributions.
     pub queries: u64,
 }
 
 impl WholePlan {
     /// The ε of everything that is published, for whom the request trusts.
     pub fn epsilon(&self) -> Option<f64> {
-        match self.one.plan.trust {
-            Trust::OneAggregator => self.card.claims.whole_one_aggregator(),
-            Trust::Owners => self.card.claims.whole_release(),
+        match &self.solved {
+            AnySolved::YesNo(one) if one.plan.trust == Trust::Owners => self.card.claims.whole_release(),
+            AnySolved::YesNo(_) | AnySolved::Contributions(_) => self.card.claims.whole_one_aggregator(),
         }
     }
 
     fn of(card: Card, request: Request, plan: Plan, queries: u64) -> Self {
-        Self { card, one: Solved { request, plan, unknown: Unknown::Error }, queries }
+        Self::of_solved(card, Solved { request, plan, unknown: Unknown::Error }, queries)
     }
+
+    fn of_solved(card: Card, one: Solved, queries: u64) -> Self {
+        Self { card, solved: AnySolved::YesNo(Box::new(one)), queries }
+    }
+}
+
+/// Whether a card of this request has contributions to everything that it asks, and not independent questions.
+fn contributes(request: &Request) -> bool {
+    !request.asked.is_yes_no() && request.noise != Noise::None
+}
+
+/// The request for contributions: the noise of the aggregators is what hides an owner.
+fn with_noise(request: &Request) -> Request {
+    Request { noise: Noise::Aggregators, ..request.clone() }
+}
+
+/// The request for independent questions.
+fn independent(request: &Request) -> Request {
+    Request { asked: Asked::YesNo, ..request.clone() }
+}
+
+/// Plans contributions to everything that a card asks.
+fn solve_contributions(
+    request: &Request,
+    (unknown, error): (Unknown, Option<f64>),
+    draft: impl Fn(Card) -> Card,
+    progress: &Progress,
+) -> Result<WholePlan> {
+    if request.release.is_none() && unknown != Unknown::Epsilon {
+        return Err(Error::request(NO_EPSILON).about("epsilon"));
+    }
+    let solved = solve_any(&with_noise(request), unknown, error, progress)?;
+    let AnySolved::Contributions(planned) = &solved else { unreachable!("several counts are asked for") };
+    let card = draft(Card::of_contributions(&planned.request, &planned.plan)?);
+    Ok(WholePlan { card, solved, queries: 1 })
 }
 
 /// Plans like [`plan_whole`] a card whose error, ε or owners are left open. `error` is the largest standard deviation of each
@@ -82,6 +121,33 @@ pub fn solve_whole(
     draft: impl Fn(Card) -> Card,
     progress: &Progress,
 ) -> Result<WholePlan> {
+    if !contributes(request) {
+        return solve_independent(request, (unknown, error), queries, draft, progress);
+    }
+    let together = solve_contributions(request, (unknown, error), &draft, progress)?;
+    if !may_change_all(request.asked) || unknown != Unknown::Error {
+        return Ok(together);
+    }
+    // If an owner can change every count anyway, independent questions may be better, and no yes is left out.
+    let apart = solve_independent(request, (unknown, error), queries, draft, progress);
+    let sd = |planned: &WholePlan| planned.card.predicted.sd.value();
+    Ok(apart.ok().filter(|apart| sd(apart) < sd(&together)).unwrap_or(together))
+}
+
+/// Whether two owners can differ in all counts: contributions of which each moves two counts then say more than there is to tell.
+fn may_change_all(asked: Asked) -> bool {
+    2 * u64::from(asked.most()) >= u64::from(asked.counts())
+}
+
+/// Plans one of several independent questions.
+fn solve_independent(
+    request: &Request,
+    (unknown, error): (Unknown, Option<f64>),
+    queries: u64,
+    draft: impl Fn(Card) -> Card,
+    progress: &Progress,
+) -> Result<WholePlan> {
+    let request = &independent(request);
     match unknown {
         Unknown::Error if error.is_none() => plan_queries(request, queries, draft, progress),
         Unknown::Error if queries > 1 => {
@@ -91,8 +157,11 @@ pub fn solve_whole(
         }
         Unknown::Owners if queries > 1 && request.trust == Trust::Owners => {
             let one = solve(&equal_share(request, queries)?, unknown, error, progress)?;
-            let planned = plan_queries(&request.with_owners(one.plan.owners as f64), queries, draft, progress)?;
-            Ok(WholePlan { one: Solved { unknown, ..planned.one }, ..planned })
+            let mut planned = plan_queries(&request.with_owners(one.plan.owners as f64), queries, draft, progress)?;
+            if let AnySolved::YesNo(one) = &mut planned.solved {
+                one.unknown = unknown;
+            }
+            Ok(planned)
         }
         _ => {
             let one = solve(&equal_share(request, queries)?, unknown, error, progress)?;
@@ -100,7 +169,7 @@ pub fn solve_whole(
             if let Some((_, delta)) = request.release.filter(|_| queries > 1) {
                 card.state_claims(delta, WorkLimit::default())?;
             }
-            Ok(WholePlan { card, one, queries })
+            Ok(WholePlan::of_solved(card, one, queries))
         }
     }
 }
@@ -121,7 +190,7 @@ fn check_share(share: &Request, whole: Epsilon, queries: u64) -> Result<()> {
 
 /// Refuses a card with several queries whose error is larger than was wanted.
 fn check_error(planned: &WholePlan, wanted: Option<f64>) -> Result<()> {
-    let (sd, queries) = (planned.one.plan.best.sd, planned.queries);
+    let (sd, queries) = (planned.card.predicted.sd.value(), planned.queries);
     let Some(wanted) = wanted.filter(|wanted| sd > *wanted) else { return Ok(()) };
     let sd = nearest(sd);
     Err(Error::request(format!(
@@ -166,7 +235,15 @@ pub(super) fn least_whole_sd(request: &Request, queries: u64) -> Result<f64> {
     if request.release.is_none() {
         return Err(Error::request(NO_EPSILON).about("epsilon"));
     }
-    least_sd(&equal_share(request, queries)?)
+    if contributes(request) {
+        let together = least_sd(&with_noise(request))?;
+        if !may_change_all(request.asked) {
+            return Ok(together);
+        }
+        let apart = least_sd(&equal_share(&independent(request), queries)?);
+        return Ok(apart.map_or(together, |apart| apart.min(together)));
+    }
+    least_sd(&equal_share(&independent(request), queries)?)
 }
 
 /// The search for the largest ε per query with which all queries together keep within the whole's ε.

@@ -59,13 +59,15 @@ impl CertifiedMechanism {
 
 /// The usual ratio between a certified ε and that of the worst crowd. The search starts from it and learns the actual ratio.
 const WIDE: f64 = 1.000_951;
+/// The same for two classes, whose certificates are closer.
+const NARROW: f64 = 1.000_101;
 /// Up to this many owners all crowds of two classes are enumerated, so that their certificate has no extra width.
 const ENUMERATED_OWNERS: u64 = 1900;
 /// How often the search is repeated with another allowance. Two or three attempts are enough, except where lattice effects
 /// move the worst crowd.
 const ATTEMPTS: u32 = 11;
 /// How many crowds of both truths that turn out worse are added to the watched ones.
-const WATCHES: u32 = 8;
+const WATCHES: u32 = 16;
 /// A certificate that leaves this share of ε unused is tightened.
 const SLACK: f64 = 0.005;
 /// Tightening ends when the logarithm of the flip rate is known to this accuracy.
@@ -189,7 +191,9 @@ impl<'a> Attempts<'a> {
     fn miss(&mut self, candidate: &CertifiedMechanism, share: f64) -> ControlFlow<()> {
         self.misses += 1;
         if self.watches_crowd_of(candidate, share) {
-            return ControlFlow::Continue(());
+            // Where each law has another worst crowd, watching them does not end in a certificate.
+            let is_late = self.best.is_none() && 2 * self.made > ATTEMPTS;
+            return if is_late { self.raise_allowance(share) } else { ControlFlow::Continue(()) };
         }
         if self.is_stuck(share) {
             self.retreat_from_cliff(candidate.found.participation, share);
@@ -203,7 +207,10 @@ impl<'a> Attempts<'a> {
     /// did not help.
     fn watches_crowd_of(&mut self, candidate: &CertifiedMechanism, share: f64) -> bool {
         let suspect = (share > 1.001 || self.misses > 1) && self.watches < WATCHES;
-        if !(suspect && candidate.release.crowd().is_some_and(|crowd| self.limits.watch(crowd))) {
+        // Where even the certificate of a crowd is wide, an estimate of it is too good.
+        let bounds_crowds = || !candidate.release.certificate().closed() && self.limits.bound_crowds();
+        let sees_more = || candidate.release.crowd().is_some_and(|crowd| self.limits.watch(crowd)) | bounds_crowds();
+        if !(suspect && sees_more()) {
             return false;
         }
         (self.misses, self.watches) = (0, self.watches + 1);
@@ -236,7 +243,12 @@ impl<'a> Attempts<'a> {
 fn first_allowance(request: &Request, found: &CandidateLaw) -> Option<f64> {
     let two_classes = found.law.occurring_classes().len() < 3;
     let enumerated = two_classes && request.claim_owners().ok()? <= ENUMERATED_OWNERS;
-    Some(if request.release.is_none() || enumerated { 1.0 } else { WIDE })
+    Some(match request.release {
+        None => 1.0,
+        Some(_) if enumerated => 1.0,
+        Some(_) if two_classes => NARROW,
+        Some(_) => WIDE,
+    })
 }
 
 /// Lowers the flip rate at the same participation if a certificate leaves room, by bisection between the flip rate that the

@@ -7,7 +7,7 @@ use super::request::Request;
 use super::root::falling_root;
 use crate::channel::Channel;
 use crate::error::Result;
-use crate::privacy::{self, Accountant, Enclosure};
+use crate::privacy::{self, Accountant, Enclosure, WatchedCrowds, WatchedEnds};
 
 /// The bound of the release, at the number of owners that a claim may count on.
 pub(super) struct ReleaseLimit {
@@ -20,6 +20,8 @@ pub(super) struct ReleaseLimit {
     last: Cell<(f64, f64)>,
     /// Crowds of both truths (how many of the others are *yes*) that turned out worse than those of one truth.
     crowds: RefCell<Vec<u64>>,
+    /// How their upper ends are found.
+    ends: Cell<WatchedEnds>,
 }
 
 impl ReleaseLimit {
@@ -27,7 +29,8 @@ impl ReleaseLimit {
         let owners = request.claim_owners()?;
         let release = request.release.map(|(epsilon, delta)| (epsilon.value(), delta.value()));
         let last = Cell::new((20.0 / owners as f64, -10.0));
-        Ok(Self { release, owners, calls: Cell::new(0), last, crowds: RefCell::default() })
+        let ends = Cell::new(WatchedEnds::Estimated);
+        Ok(Self { release, owners, calls: Cell::new(0), last, crowds: RefCell::default(), ends })
     }
 
     pub(super) fn calls(&self) -> u64 {
@@ -54,9 +57,15 @@ impl ReleaseLimit {
         new
     }
 
+    /// Bounds the watched crowds from now on as a certificate does; false if they are bounded already.
+    pub(super) fn bound_crowds(&self) -> bool {
+        self.ends.replace(WatchedEnds::Bounded) != WatchedEnds::Bounded
+    }
+
     /// Forgets the watched crowds. Those of another family are seldom the worst of this one, and slow down every call.
     pub(super) fn forget(&self) {
         self.crowds.borrow_mut().clear();
+        self.ends.set(WatchedEnds::Estimated);
     }
 
     /// Whether a crowd of both truths violates the bound although those of one truth do not. It is watched from now on.
@@ -82,7 +91,7 @@ impl ReleaseLimit {
         let Some((epsilon, delta)) = self.release else { return true };
         self.count_call();
         let accountant = privacy::release(channel, self.owners);
-        accountant.is_ok_and(|accountant| accountant.delta_near(epsilon, delta, &[]).upper() <= delta)
+        accountant.is_ok_and(|accountant| accountant.delta_near(epsilon, delta, WatchedCrowds::NONE).upper() <= delta)
     }
 
     /// The smallest flip rate within the ends at which the law satisfies the bound, with ε over `allowance`, in the crowds of one
@@ -121,7 +130,11 @@ impl ReleaseLimit {
 
     fn delta(&self, law: &ThreeClassLaw, epsilon: f64, delta: f64) -> Option<Enclosure> {
         self.count_call();
-        Some(self.accountant(law)?.delta_near(epsilon, delta, &self.crowds.borrow()))
+        let crowds = self.crowds.borrow();
+        let ends = self.ends.get();
+        let most = if ends == WatchedEnds::Bounded { MOST_BOUNDED } else { MOST_CROWDS };
+        let watched = WatchedCrowds { crowds: &crowds[..crowds.len().min(most)], ends };
+        Some(self.accountant(law)?.delta_near(epsilon, delta, watched))
     }
 
     fn accountant(&self, law: &ThreeClassLaw) -> Option<Accountant> {
@@ -133,8 +146,10 @@ impl ReleaseLimit {
     }
 }
 
-/// The most crowds of both truths that are watched. Each costs as much as one of one truth; more have never been needed.
-const MOST_CROWDS: usize = 4;
+/// The most crowds of both truths that are watched. With fewer, laws that differ in their worst crowd alternate.
+const MOST_CROWDS: usize = 8;
+/// The most that are bounded: each costs some twenty times as much as an estimate.
+const MOST_BOUNDED: usize = 4;
 /// In larger crowds the worst one is hardly worse than those of one truth, and costs more than a certificate.
 const PROBED_OWNERS: u64 = 100_000;
 /// Smaller flip rates round to zero: the integers of a channel hardly distinguish them.

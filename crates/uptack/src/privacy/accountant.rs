@@ -5,7 +5,7 @@ use std::sync::Arc;
 use num_rational::BigRational;
 use num_traits::ToPrimitive;
 
-use super::certify::{CrowdSearch, SearchPrecision};
+use super::certify::{CrowdSearch, SearchPrecision, WatchedCrowds};
 use super::claim::{CrowdValue, Delta, Epsilon, Guarantee, Target, View};
 use super::divergence::many_classes::PairLaw;
 use super::likelihood::{Crowd, PerDirection};
@@ -178,11 +178,11 @@ impl Accountant {
 
     /// [`Accountant::delta_of_ends`] for a caller who only needs to know whether it is above `delta`: precise near it, cheaper,
     /// and over a few more crowds.
-    pub(crate) fn delta_near(&self, epsilon: f64, delta: f64, crowds: &[u64]) -> Enclosure {
-        self.search().delta_near(epsilon, delta, crowds)
+    pub(crate) fn delta_near(&self, epsilon: f64, delta: f64, watched: WatchedCrowds<'_>) -> Enclosure {
+        self.search().delta_near(epsilon, delta, watched)
     }
 
-    /// One of a few crowds of both truths, if there is one whose δ at `epsilon` is certainly above `delta`.
+    /// A crowd of both truths whose δ at `epsilon` is certainly above `delta`, if a quick search finds one.
     pub(crate) fn worse_crowd(&self, epsilon: f64, delta: f64) -> Option<u64> {
         self.search().worse_crowd(epsilon, delta)
     }
@@ -251,7 +251,7 @@ impl Accountant {
         let found = self.search().delta(epsilon);
         let Some(search) = self.search_without_noise() else { return found };
         let upper = found.upper();
-        if upper == 0.0 || search.delta_near(epsilon, upper, &[]).lower() > upper {
+        if upper == 0.0 || search.delta_near(epsilon, upper, WatchedCrowds::NONE).lower() > upper {
             return found;
         }
         CrowdValue { value: found.value.at_most(search.delta(epsilon).upper()), ..found }
@@ -262,7 +262,7 @@ impl Accountant {
         let found = self.search().epsilon(delta)?;
         let Some(search) = self.search_without_noise() else { return Some(found) };
         let upper = found.upper();
-        if upper == 0.0 || search.delta_near(upper, delta, &[]).lower() > delta {
+        if upper == 0.0 || search.delta_near(upper, delta, WatchedCrowds::NONE).lower() > delta {
             return Some(found);
         }
         let bound = search.epsilon(delta).map_or(upper, |other| other.upper());

@@ -1,5 +1,6 @@
 //! Every view of a channel at once, and the local ones, which need no crowd (`docs/accounting.md`, "What is bounded").
 
+use std::iter;
 use std::sync::Arc;
 
 use super::accountant::{Accountant, answer_with_release, check_answer, release};
@@ -9,7 +10,7 @@ use super::one_aggregator::one_aggregator;
 use super::views::{cells, marginal};
 use super::work::WorkLimit;
 use crate::certified::rounding::Enclosure;
-use crate::channel::Channel;
+use crate::channel::{Cell, Channel};
 use crate::error::Result;
 use crate::parallel::joined;
 use crate::progress::Progress;
@@ -156,7 +157,10 @@ impl JointViews {
     fn new(channel: &Channel, owners: u64) -> Result<Self> {
         let mut joint = Self::default();
         for answer in 0..channel.answers().len() {
-            joint.add(answer_with_release(channel, answer, owners)?);
+            match (0..answer).find(|earlier| are_exchangeable(channel, *earlier, answer)) {
+                Some(earlier) => joint.of_answer.push(joint.of_answer[earlier]),
+                None => joint.add(answer_with_release(channel, answer, owners)?),
+            }
         }
         Ok(joint)
     }
@@ -180,6 +184,68 @@ impl JointViews {
     }
 }
 
+/// Whether exchanging two answers, or these and two others as well, leaves the channel as it is. Then either of them shows as
+/// much together with the release: exchanging the tallies, too, turns one view into the other.
+fn are_exchangeable(channel: &Channel, one: usize, other: usize) -> bool {
+    let answers = channel.answers().len();
+    let rest = (0..answers).filter(|answer| ![one, other].contains(answer));
+    let pairs = rest.clone().flat_map(|first| rest.clone().map(move |second| (first, second)));
+    // The pair of an answer with itself exchanges nothing more.
+    let more = iter::once((one, one)).chain(pairs.filter(|(first, second)| first < second));
+    more.into_iter().any(|(first, second)| is_kept_by(channel, &[(one, other), (first, second)]))
+}
+
+/// Whether exchanging some pairs of answers leaves the channel as it is.
+fn is_kept_by(channel: &Channel, exchanged: &[(usize, usize)]) -> bool {
+    let is_kept = |cell: &Cell| {
+        let mut outputs = cell.outputs().to_vec();
+        exchanged.iter().for_each(|(one, other)| outputs.swap(*one, *other));
+        let image = channel.cell_index(&outputs).map(|index| channel.cells()[index].probability());
+        image == Some(cell.probability())
+    };
+    let answers = channel.answers();
+    exchanged.iter().all(|(one, other)| answers[*one] == answers[*other]) && channel.cells().iter().all(is_kept)
+}
+
 fn finite(epsilon: f64) -> Option<f64> {
     epsilon.is_finite().then_some(epsilon)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::privacy::claim::Delta;
+    use crate::privacy::tests::channel;
+
+    /// The accountant of each answer, by index, where exchangeable answers share one.
+    fn sharing(mechanism: &str) -> Vec<usize> {
+        JointViews::new(&channel(mechanism), 9).unwrap().of_answer
+    }
+
+    /// Each pair of `spread` is like every other, whatever their tallies are called; the three answers of `blended` differ.
+    #[test]
+    fn exchangeable_answers_are_accounted_for_once() {
+        assert_eq!(sharing("spread(pairs=3,f=0.6,r=0.1)"), [0, 1, 0, 1, 0, 1]);
+        assert_eq!(sharing("blended(b1=0,b2=0.25,b3=0.25,f1=0,f2=0.5,ry=0.01,rn=0.01)"), [0, 1, 2]);
+        // Both answers are 1 as often for a yes, but not for a no.
+        assert_eq!(sharing("custom(11=5/10:1/10, 10=2/10:2/10, 01=2/10:1/10, 00=1/10:6/10)"), [0, 1]);
+        assert_eq!(sharing("custom(11=5/10:1/10, 10=2/10:2/10, 01=2/10:2/10, 00=1/10:5/10)"), [0, 0]);
+    }
+
+    /// The claim of an answer that shares an accountant is the one that it has by itself.
+    #[test]
+    fn a_shared_claim_is_that_of_each_answer() {
+        let target = Target::Delta(Delta::new(1e-4).unwrap());
+        for mechanism in
+            ["spread(pairs=2,f=0.5,r=0.1)", "custom(11=5/10:1/10, 10=2/10:2/10, 01=2/10:2/10, 00=1/10:5/10)"]
+        {
+            let channel = channel(mechanism);
+            let views = Views::of(&channel, 9, target, WorkLimit::default()).unwrap();
+            for (answer, shared) in views.answers_with_release.iter().enumerate() {
+                let alone = answer_with_release(&channel, answer, 9).unwrap().guarantee(target);
+                let (shared, alone) = (shared.value().unwrap().upper(), alone.value().unwrap().upper());
+                assert!((shared / alone - 1.0).abs() < 1e-9, "{mechanism}, answer {answer}: {shared} and {alone}");
+            }
+        }
+    }
 }

@@ -38,6 +38,7 @@ mod work;
 pub use crate::certified::rounding::Enclosure;
 pub use accountant::{Accountant, MOST_OWNERS, answer_with_release, honest_owners, owners_alone, release};
 pub use all_views::{Views, answer_epsilon, linked_epsilon};
+pub(crate) use certify::{WatchedCrowds, WatchedEnds};
 pub use claim::{Certificate, Delta, Epsilon, Guarantee, Neighbours, Target, View};
 pub use composition::price::release_charge;
 pub use composition::repeated::{ReleaseProfile, Repeated, release_loss};

@@ -56,7 +56,7 @@ fn every_file_of_the_accountant_names_a_section_that_exists() {
         sources(&root().join("crates/uptack/src").join(folder), &mut files);
     }
     assert!(files.len() > 40, "only {} files", files.len());
-    let documents = ["accounting.md", "composition.md"].map(|name| {
+    let documents = ["accounting.md", "composition.md", "contributions.md"].map(|name| {
         let text = fs::read_to_string(root().join("docs").join(name)).unwrap();
         (name, sections(&text))
     });

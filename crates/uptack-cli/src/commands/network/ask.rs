@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde_json::{Value, json};
 use uptack::card::{self, Card, Operators, Remedy, plan_whole, whole_progress};
+use uptack::contribution::AnyMechanism;
 use uptack::display::{self, Rounding};
-use uptack::plan::{Request, Trust, linked_words};
+use uptack::plan::{Asked, Request, Trust, linked_words};
 use uptack::{Fraction, Progress};
 use uptack_dap::desk_client::{DeskClient, Opened, OpenedQuery, Schedule, answer_link};
 use uptack_document::{Purpose, Wanted};
@@ -70,8 +71,8 @@ pub(crate) struct Arguments {
     /// The values: a,b,c, or a file with one per line
     #[arg(long, requires = "each")]
     values: Option<String>,
-    /// How many questions of a ballot an owner may answer with yes
-    #[arg(long, default_value = "1", requires = "each", value_parser = count)]
+    /// How many questions of a ballot, or windows of a series, one owner may answer with yes in all
+    #[arg(long, default_value = "1", value_parser = count)]
     most_yes: u64,
     /// The attributes that owners have, as name or name:type (text, int, double, bool or list): the expression may
     /// read no others, and must fit their types
@@ -231,6 +232,7 @@ impl Arguments {
 
     fn request(&self, question: &Question) -> Result<Request> {
         let wanted = Wanted {
+            asked: self.asked(question),
             queries: self.queries(question)?,
             owners: Some(self.owners),
             epsilon: Some(self.epsilon),
@@ -242,6 +244,11 @@ impl Arguments {
             ..Wanted::new(Purpose::Asking, self.yes)
         };
         Ok(wanted.complete().map_err(refused)?.request)
+    }
+
+    /// How much is asked. Pages for people answer each window of a series by itself.
+    fn asked(&self, question: &Question) -> Asked {
+        if self.people { Asked::YesNo } else { question.asked(self.times.unwrap_or(1), self.most_yes) }
     }
 
     /// Has the desk sign the card and open it, and writes the signed card.
@@ -360,13 +367,26 @@ fn describe_card(card: &Card, request: &Request) -> String {
         lines[0] = format!("{}; ε = {asked} was asked for", first.claim_words());
     }
     let (mechanism, batch, claims) = (&card.mechanism, batch_words(card), lines.join("\n"));
-    format!("{mechanism}\nexpected error {error} (standard deviation); {batch}\n{claims}\n")
+    let contributions = contribution_words(card);
+    format!("{mechanism}\nexpected error {error} (standard deviation); {batch}\n{contributions}{claims}\n")
+}
+
+/// To how many counts one owner adds, and what that leaves out.
+fn contribution_words(card: &Card) -> String {
+    let AnyMechanism::Contributions(contributions) = &card.mechanism else { return String::new() };
+    let (most, counts) = (contributions.most(), grouped(contributions.counts() as u64));
+    let times = if most == 1 { "one".to_owned() } else { most.to_string() };
+    let missed = match &card.series {
+        Some(_) => "; windows miss owners who were counted that often before: --most-yes allows more",
+        None => "",
+    };
+    format!("each owner is counted in at most {times} of the {counts} counts{missed}\n")
 }
 
 /// Which linked ε was chosen and what it costs, for a single question; several share the usual one.
 fn chosen_linked(card: &Card, request: &Request) -> String {
-    let is_single = card.ballot.is_none() && card.series.is_none() && card.mechanism.noise().is_some();
-    let words = is_single.then(|| linked_words(request, card.predicted.sd.value())).flatten();
+    let is_one = card.counted_queries().is_ok_and(|queries| queries == 1) && card.mechanism.noise().is_some();
+    let words = is_one.then(|| linked_words(request, card.predicted.sd.value())).flatten();
     words.map(|words| words + "\n").unwrap_or_default()
 }
 

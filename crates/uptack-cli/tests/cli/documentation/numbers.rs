@@ -7,7 +7,7 @@
 use uptack::Mechanism;
 use uptack::display::{self, Rounding};
 use uptack::estimate::Estimator;
-use uptack::plan::{Over, Prior, Request, least_error, least_sd};
+use uptack::plan::{Asked, Over, Prior, Request, least_error, least_sd};
 use uptack::privacy::{Epsilon, linked_epsilon};
 
 use super::comparison::{blanket, clones, request, shuffled};
@@ -205,10 +205,14 @@ fn errors_with_noise_are_what_is_computed() {
     assert_stated("docs/choosing-parameters.md", &format!("| error (sd) | {} |", cells.join(" | ")));
 }
 
-/// Every question of a ballot in which an owner moves has half of ε and of the linked ε.
+/// An owner who moves changes two counts; several contributions share ε and the linked ε.
 #[test]
 fn the_cost_of_a_ballot_is_what_is_computed() {
     let yes = Prior { low: 0, high: 60, over: Over::Worst };
-    let [one, two] = [1.0, 2.0].map(|parts| least_sd(&noisy(300, yes, 2.0 / parts, Some(8.0 / parts))).unwrap());
-    assert_stated("docs/ballots.md", &format!("the error grows from {one:.2} vehicles to {two:.2}"));
+    let question = noisy(300, yes, 2.0, Some(8.0));
+    let asked = |asked: Asked| least_sd(&Request { asked, ..question.clone() }).unwrap();
+    let [single, one, two] =
+        [Asked::YesNo, Asked::Counts { counts: 12, most: 1 }, Asked::Counts { counts: 12, most: 2 }].map(asked);
+    assert_stated("docs/ballots.md", &format!("error grows from {single:.2} vehicles to {one:.2} here"));
+    assert_stated("docs/ballots.md", &format!("with two, the error is {two:.2} vehicles"));
 }

@@ -7,7 +7,7 @@ use uptack::{
     card::{Card, Check},
     display,
     estimate::{Confidence, IntervalKind},
-    plan::{Prior, Request, plan},
+    plan::{Prior, Request, plan, usual_linked_epsilon},
     privacy::{Epsilon, WorkLimit},
 };
 use uptack_dap::{
@@ -147,6 +147,7 @@ async fn a_plan_on_the_page_is_the_plan_of_the_planner() {
     let mut browser = Browser::signed_in(&stage.desk).await;
     let mut request = Request::one_aggregator(40, Prior::at(5), Epsilon::new(2.0).unwrap()).unwrap();
     request.minimum_batch = 8;
+    request.linked_epsilon = Some(usual_linked_epsilon(&request, None));
     let planned = plan(&request).unwrap();
     let mut answer = browser.get(&format!("/pages/ask/plan?{ASKED}")).await;
     while answer.status == 202 {
@@ -258,7 +259,8 @@ async fn a_form_that_is_refused_is_shown_again_and_points_at_the_field() {
 async fn the_page_plans_the_whole_series() {
     let stage = Stage::new().await;
     let mut browser = Browser::signed_in(&stage.desk).await;
-    let asked = format!("{}&times=288", ASKED.replace("closes=10m", "closes=5m"));
+    // Every window counts everybody.
+    let asked = format!("{}&times=288&most_yes=288", ASKED.replace("closes=10m", "closes=5m"));
     let mut panel = browser.get(&format!("/pages/ask/plan?{asked}")).await;
     while panel.status == 202 {
         panel = browser.get(&format!("/pages/ask/plan?{asked}")).await;

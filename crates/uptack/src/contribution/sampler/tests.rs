@@ -26,7 +26,31 @@ impl Coins for Script {
     }
 }
 
-/// What the batch form reads to draw these coins: the leading halves of a block, two to a word, and then for each coin that
+/// A sampler whose batches read 16 leading bits, even where it would not choose to.
+fn by_steps(contributions: &Contributions) -> ContributionSampler {
+    let sampler = ContributionSampler::new(contributions);
+    ContributionSampler { steps: Some(WholeSteps::new(&sampler.thresholds)), ..sampler }
+}
+
+/// A sampler whose batches read 32 leading bits, even where it would not choose to.
+fn by_halves(contributions: &Contributions) -> ContributionSampler {
+    ContributionSampler { steps: None, ..ContributionSampler::new(contributions) }
+}
+
+/// What the batch form reads by steps: those of a block, four to a word, and then a word for each that is left undecided.
+fn step_script(steps: &WholeSteps, coins: &[(u16, u64)]) -> Script {
+    let words = coins.chunks(BLOCK).flat_map(|block| {
+        let mut leading: Vec<u64> = block.iter().map(|(step, _)| u64::from(*step)).collect();
+        leading.resize(BLOCK, 0);
+        let fours: Vec<u64> =
+            leading.chunks(4).map(|four| four.iter().rev().fold(0, |word, step| (word << 16) | step)).collect();
+        let undecided = block.iter().filter(|(step, _)| *step >= steps.undecided_from).map(|(_, word)| *word);
+        fours.into_iter().chain(undecided.collect::<Vec<_>>())
+    });
+    Script::new(words)
+}
+
+/// What the batch form reads by halves to draw these coins: the leading halves of a block, two to a word, and then for each coin that
 /// they do not decide its other half.
 fn script(sampler: &ContributionSampler, coins: &[u64]) -> Script {
     let words = coins.chunks(BLOCK).flat_map(|block| {
@@ -99,7 +123,7 @@ fn edges(contributions: &Contributions) -> Vec<u64> {
 #[test]
 fn every_threshold_is_exact_one_at_a_time_and_in_a_batch() {
     for contributions in (2..=40).flat_map(laws) {
-        let sampler = ContributionSampler::new(&contributions);
+        let sampler = by_halves(&contributions);
         let coins = edges(&contributions);
         let possibilities = contributions.possibilities();
         for truth in [0, possibilities / 2, possibilities - 1] {
@@ -110,6 +134,94 @@ fn every_threshold_is_exact_one_at_a_time_and_in_a_batch() {
             let batch = sampler.draw_many_from(&truths, &mut script(&sampler, &coins)).unwrap();
             assert!(batch.iter().map(|drawn| drawn.count()).eq(expected), "{contributions} {truth}");
         }
+    }
+}
+
+/// Told, each possibility, silent: how many coins of all 2⁶⁴ say so.
+fn coins_by_outcome(steps: &WholeSteps, possibilities: u32) -> Vec<u128> {
+    let outcome = |drawn: Drawn| if drawn.told != 0 { 0 } else { drawn.possibility as usize + 1 };
+    let mut coins = vec![0; possibilities as usize + 2];
+    (0..steps.undecided_from).for_each(|step| coins[outcome(steps.decided(step))] += 1 << 48);
+    let all = (65_536 - u128::from(steps.undecided_from)) << 48;
+    let mut counted = 0;
+    for (last, coins) in coins.iter_mut().enumerate() {
+        // The outcomes of the rest are in order, so that the first coin beyond one is found by bisection.
+        let (mut low, mut high) = (counted, all);
+        while low < high {
+            let middle = (low + high) / 2;
+            if outcome(steps.rest.drawn(middle as u64)) <= last { low = middle + 1 } else { high = middle }
+        }
+        *coins += low - counted;
+        counted = low;
+    }
+    coins
+}
+
+/// All 65 536 steps and the rest together are the law, integer by integer.
+#[test]
+fn the_steps_and_their_rest_are_exactly_the_law() {
+    let large = ["choice(k=10000,r=1/12980)", "choice(k=65535,r=1/65536)", "choice(k=65536,r=1/65536)"].map(asked);
+    for contributions in (2..=40).flat_map(laws).chain(large) {
+        let law = contributions.law();
+        let mut expected = vec![law.other().numerator(); law.possibilities() as usize + 2];
+        expected[0] = law.telling().numerator();
+        *expected.last_mut().unwrap() = law.silent().numerator();
+        let steps = by_steps(&contributions).steps.unwrap();
+        assert!(coins_by_outcome(&steps, law.possibilities()) == expected, "{contributions}");
+    }
+}
+
+/// Steps and words around every place where what a coin says changes.
+fn step_edges(contributions: &Contributions, steps: &WholeSteps) -> Vec<(u16, u64)> {
+    let said = |step: u16| (step < steps.undecided_from).then(|| steps.decided(step));
+    let changes = (1..=u16::MAX).filter(|&step| said(step - 1) != said(step));
+    let around = changes.flat_map(|step| [(step - 1, 0), (step, u64::MAX)]);
+    let rest_edges = (0..=u128::from(contributions.possibilities())).flat_map(|interval| {
+        [0, 1].map(|before| {
+            steps.rest.telling() + interval * u128::from(steps.rest.other()) - before.min(steps.rest.telling())
+        })
+    });
+    let left = rest_edges.map(|edge| (edge >> 48, (edge as u64) << 16));
+    let left =
+        left.filter_map(|(step, word)| Some((u16::try_from(step).ok()?.checked_add(steps.undecided_from)?, word)));
+    around.chain(left).chain([(0, 0), (u16::MAX, u64::MAX)]).collect()
+}
+
+/// A batch says what its steps say, and reads the rest of exactly those coins that they leave.
+#[test]
+fn a_batch_follows_its_steps() {
+    for contributions in (2..=40).flat_map(laws) {
+        let sampler = by_steps(&contributions);
+        let steps = sampler.steps.as_ref().unwrap();
+        let coins = step_edges(&contributions, steps);
+        let said = |&(step, word): &(u16, u64)| match step.checked_sub(steps.undecided_from) {
+            Some(left) => steps.rest.drawn((u64::from(left) << 48) | (word >> 16)),
+            None => steps.decided(step),
+        };
+        for truth in [0, contributions.possibilities() - 1] {
+            let place = |drawn: Drawn| if drawn.told != 0 { truth } else { drawn.possibility } as usize;
+            let expected =
+                coins.iter().map(|coin| Some(place(said(coin))).filter(|&place| place < contributions.counts()));
+            let truths: Choices = coins.iter().map(|_| Choice::new(truth)).collect();
+            let batch = sampler.draw_many_from(&truths, &mut step_script(steps, &coins)).unwrap();
+            assert!(batch.iter().map(|drawn| drawn.count()).eq(expected), "{contributions} {truth}");
+        }
+    }
+}
+
+/// 16 bits are read where they decide at least seven of eight coins, whether or not these tell the truth.
+#[test]
+fn the_law_chooses_how_many_leading_bits_are_read() {
+    for (text, few) in [
+        ("choice(k=4,r=0.001)", true),
+        ("choice(k=4,r=0.2)", true),
+        ("choice(k=10000,r=1/12980)", true),
+        ("choice(k=10000,f=0.5,r=1e-9)", true),
+        ("choice(k=10000,r=1/172754)", true),
+        ("choice(k=10000,r=1/70000)", false),
+        ("choice(k=65536,r=1/68516)", false),
+    ] {
+        assert_eq!(sampler(text).steps.is_some(), few, "{text}");
     }
 }
 
@@ -152,17 +264,21 @@ fn nearly_all_leading_halves_decide() {
 #[test]
 fn a_coarse_law_is_enumerated_whole() {
     let contributions = asked("choice(k=5,f=60000/65536,r=123/65536)");
-    let sampler = ContributionSampler::new(&contributions);
+    let (halves, steps) = (by_halves(&contributions), by_steps(&contributions));
+    let coins: Vec<u64> = (0..65_536).map(|coin| coin << 48).collect();
+    let all_steps: Vec<(u16, u64)> = (0..=u16::MAX).map(|step| (step, 0)).collect();
     for truth in 0..5 {
-        let coins: Vec<u64> = (0..65_536).map(|coin| coin << 48).collect();
         let truths: Choices = coins.iter().map(|_| Choice::new(truth)).collect();
-        let mut drawn = [0; 6];
-        for contributed in sampler.draw_many_from(&truths, &mut script(&sampler, &coins)).unwrap() {
-            drawn[contributed.count().unwrap_or(5)] += 1;
-        }
         let mut expected = [123, 123, 123, 123, 123, 5536];
         expected[truth as usize] = 60_000 - 4 * 123;
-        assert_eq!(drawn, expected);
+        let by_halves = halves.draw_many_from(&truths, &mut script(&halves, &coins)).unwrap();
+        let by_steps = step_script(steps.steps.as_ref().unwrap(), &all_steps);
+        let by_steps = steps.draw_many_from(&truths, &mut { by_steps }).unwrap();
+        for batch in [by_halves, by_steps] {
+            let mut drawn = [0; 6];
+            batch.iter().for_each(|contributed| drawn[contributed.count().unwrap_or(5)] += 1);
+            assert_eq!(drawn, expected);
+        }
     }
 }
 
@@ -196,7 +312,8 @@ fn bytes_read_do_not_depend_on_the_truth() {
                 (0..700).map(|owner| owner * 7919 % options).collect::<Vec<u32>>(),
             ];
             let [first, second, third] = crowds.map(|truths| bytes_of(&sampler, &truths, seed));
-            assert!((first, first) == (second, third) && first >= 704 * 4, "{options} {first}");
+            let leading_bytes = if sampler.steps.is_some() { 2 } else { 4 };
+            assert!((first, first) == (second, third) && first >= 704 * leading_bytes, "{options} {first}");
             for truth in [0, options / 2, options - 1] {
                 let mut coins = Counting(SeededCoins::new(seed), 0);
                 sampler.draw_from(Choice::new(truth), &mut coins).unwrap();
@@ -268,13 +385,17 @@ fn seeded_draws_are_pinned() {
     let counts = sampler.count_many_seeded(&truths, &mut SeededCoins::new(7)).unwrap();
     assert_eq!(singles, PINNED_SINGLES);
     assert_eq!(batch.collect::<Vec<_>>(), PINNED_BATCH);
+    let by_halves =
+        by_halves(&contributions).draw_many_seeded(&truths, &mut SeededCoins::new(7)).into_iter().map(number);
+    assert_eq!(by_halves.collect::<Vec<_>>(), PINNED_BATCH_BY_HALVES);
     assert_eq!((report.as_slice(), counts.counts()), (PINNED_REPORT.as_slice(), PINNED_COUNTS.as_slice()));
 }
 
 const PINNED_SINGLES: [i64; 16] = [2, 2, 2, 1, 2, -1, 2, 2, 2, 3, 2, 2, 2, 2, 2, 4];
-const PINNED_BATCH: [i64; 16] = [0, 1, 2, 3, 4, -1, 2, 1, 2, 3, 3, -1, 1, 1, 3, 3];
+const PINNED_BATCH: [i64; 16] = [-1, 0, 4, 3, 4, -1, 0, 1, 3, 3, 4, -1, 2, 2, 0, 1];
+const PINNED_BATCH_BY_HALVES: [i64; 16] = [0, 1, 2, 3, 4, -1, 2, 1, 2, 3, 3, -1, 1, 1, 3, 3];
 const PINNED_REPORT: [usize; 2] = [1, 4];
-const PINNED_COUNTS: [u64; 5] = [1, 3, 3, 4, 1];
+const PINNED_COUNTS: [u64; 5] = [3, 2, 1, 2, 3];
 
 /// Failing coins fail the draw; nothing is made up.
 #[test]

@@ -34,6 +34,12 @@ impl Thresholds {
         Self { telling: law.telling().numerator(), other, possibilities: law.possibilities() }
     }
 
+    /// The thresholds of what is left when this many coins are taken from those that tell the truth and from those of each
+    /// possibility.
+    pub(super) fn without(&self, telling: u128, other: u64) -> Self {
+        Self { telling: self.telling - telling, other: self.other - other, possibilities: self.possibilities }
+    }
+
     /// How many coins tell the truth.
     pub(super) fn telling(&self) -> u128 {
         self.telling

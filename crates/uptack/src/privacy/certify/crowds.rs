@@ -153,7 +153,9 @@ impl<'a> Crowds<'a> {
             let crowd = OneTruth { truth, owners: self.others };
             Self::found(Crowd::from(crowd).yes, self.view.one_truth(crowd, request, &self.work))
         };
-        end(Truth::No).larger(end(Truth::Yes))
+        let one = end(Truth::No);
+        // If the truths can be exchanged, the other end has the same divergence. Formulas are quick, and show that to all digits.
+        if !self.view.is_exact() && self.view.is_symmetric() { one } else { one.larger(end(Truth::Yes)) }
     }
 
     /// Whether every crowd can be evaluated exactly at little cost.
@@ -190,6 +192,29 @@ impl<'a> Crowds<'a> {
     /// One crowd in the worse direction, without enumerating its histograms.
     pub(super) fn directly(&self, crowd: u64, request: DivergenceRequest) -> CrowdValue {
         Self::found(crowd, self.view.both_truths(self.of(crowd), request, &self.work))
+    }
+
+    /// One crowd in the worse direction, bounded from below; what lies above the lower end is not more than rounding and the
+    /// precision asked for, but that is not proven.
+    pub(super) fn estimated(&self, crowd: u64, request: DivergenceRequest) -> CrowdValue {
+        let found = self.directly(crowd, DivergenceRequest { ends: WantedEnds::Lower, ..request });
+        let likely = found.lower() * (1.0 + request.precision);
+        if found.lower() > 0.0 { found.with_upper(likely.min(found.upper())) } else { found }
+    }
+
+    /// The worst crowd around one, by steps that are halved where neither neighbour is worse.
+    pub(super) fn climbed(&self, start: u64, request: DivergenceRequest) -> CrowdValue {
+        let mut best = self.estimated(start, request);
+        let mut step = start.min(self.others - start) / 2;
+        while step > 0 {
+            let beside = [best.crowd.saturating_sub(step), (best.crowd + step).min(self.others)];
+            let worse = beside.into_iter().map(|crowd| self.estimated(crowd, request)).reduce(CrowdValue::larger);
+            match worse.filter(|worse| worse.lower() > best.lower()) {
+                Some(worse) => best = worse,
+                None => step /= 2,
+            }
+        }
+        best
     }
 
     /// One crowd exactly, in the worse direction.

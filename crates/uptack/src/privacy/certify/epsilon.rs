@@ -9,8 +9,11 @@ use crate::certified::rounding::Enclosure;
 use crate::privacy::claim::{CLOSED_EPSILON, CrowdValue};
 use crate::privacy::divergence::{DivergenceRequest, WantedEnds};
 
-/// The first margin: a little less than at which a certificate counts as closed.
-pub(super) const FIRST_MARGIN: f64 = 9.5e-4;
+/// The first margin for two classes, where it costs little. It is as fine as the first margin of a δ, of which ε is seldom a
+/// higher power than the fiftieth, so that both questions about a channel have the same answer.
+const FINE_MARGIN: CertificateMargin = CertificateMargin { excess: 1e-4, share: 0.3 };
+/// The first margin otherwise: a little less than at which a certificate counts as closed.
+const FIRST_MARGIN: f64 = 9.5e-4;
 /// A certificate of an ε at most this much above the largest value found is looked for, first with the smallest margin.
 const MARGINS: [CertificateMargin; 5] = [
     CertificateMargin { excess: FIRST_MARGIN, share: 0.75 },
@@ -21,8 +24,12 @@ const MARGINS: [CertificateMargin; 5] = [
 ];
 /// Where the ends are a factor of this apart, only the widest margin is tried, since its width hardly matters then.
 const FAR_APART: f64 = 1.2;
+/// A certificate is close enough if it exceeds the largest value found by at most this many times its margin.
+const NEARLY: f64 = 1.05;
 /// How often a sweep is repeated from the worst crowd that the last one found.
 const MOST_REPEATED: usize = 4;
+/// The relative precision of a lower end once twice the work is spent.
+const COSTLY_TOLERANCE: f64 = 0.02;
 /// Where not even the crowds of one truth can be bounded by this share of the local ε, the local ε is the claim. The larger share
 /// is for views whose ends are close, so that the claim still closes.
 const NEARLY_ALL_SHARP: f64 = 0.9995;
@@ -148,9 +155,9 @@ impl<'s, 'a> EpsilonSearch<'s, 'a> {
     fn certified(&self, best: CrowdValue) -> (Option<f64>, Attained) {
         let mut attained = Attained::by(best);
         let everywhere = self.crowds.half_crowd_bound(self.at(best.upper()));
-        for margin in margins(best.value) {
+        for margin in margins(best.value, self.crowds.first_margin()) {
             if let Some(shown) = self.swept(best.upper(), margin, everywhere, &mut attained) {
-                return (Some(self.sharpened(shown, everywhere, &mut attained)), attained);
+                return (Some(self.sharpened(shown, margin, everywhere, &mut attained)), attained);
             }
         }
         (None, attained)
@@ -165,15 +172,17 @@ impl<'s, 'a> EpsilonSearch<'s, 'a> {
         shown.then(|| proposition.request.growth.ln() * (1.0 + 1e-14))
     }
 
-    /// Repeats the sweep from the worst crowd found on the way, while each finds a worse one and the proven ε is far above it.
-    fn sharpened(&self, mut shown: f64, everywhere: f64, attained: &mut Attained) -> f64 {
+    /// Repeats the sweep that held with a margin from the worst crowd found on the way, while each finds a worse one and the
+    /// proven ε is far above it.
+    fn sharpened(&self, mut shown: f64, held: CertificateMargin, everywhere: f64, attained: &mut Attained) -> f64 {
         let repetitions = if self.crowds.are_cheap() { MOST_REPEATED } else { 0 };
+        let margin = CertificateMargin { excess: held.excess.min(FIRST_MARGIN), ..MARGINS[0] };
         for _ in 0..repetitions {
             let worst = attained.value;
-            if shown <= worst * (1.0 + CLOSED_EPSILON) {
+            if shown <= worst * (1.0 + NEARLY * margin.excess) {
                 break;
             }
-            let again = self.swept(worst, MARGINS[0], everywhere, attained);
+            let again = self.swept(worst, margin, everywhere, attained);
             shown = again.map_or(shown, |again| again.min(shown));
             if attained.value <= worst {
                 break;
@@ -248,20 +257,30 @@ fn weaken(proposition: &mut Proposition) {
     proposition.request.growth = weaker.exp().min(proposition.trivial);
 }
 
-/// The margins to try, given how well the largest value found is known.
-fn margins(best: Enclosure) -> Vec<CertificateMargin> {
+/// The margins to try, given how well the largest value found is known, and the smallest that is worth its cost.
+fn margins(best: Enclosure, first: CertificateMargin) -> Vec<CertificateMargin> {
     let (lower, upper) = (best.lower(), best.upper());
     let apart = upper > (1.0 + CLOSED_EPSILON) * lower;
     let skipped = if upper > FAR_APART * lower { MARGINS.len() - 1 } else { usize::from(apart) };
     let mut margins: Vec<CertificateMargin> = MARGINS.into_iter().skip(skipped).collect();
-    if skipped == 0 {
-        // The width of the known value leaves less room for the certificate to close.
-        margins[0].excess -= (upper / lower - 1.0).max(0.0);
+    if skipped > 0 {
+        return margins;
+    }
+    // The width of the known value leaves less room for the certificate to close.
+    let width = (upper / lower - 1.0).max(0.0);
+    margins[0].excess -= width;
+    if first.excess < FIRST_MARGIN && width < 0.5 * first.excess {
+        margins.insert(0, CertificateMargin { excess: first.excess - width, ..first });
     }
     margins
 }
 
 impl Crowds<'_> {
+    /// The first margin of a certificate.
+    pub(super) fn first_margin(&self) -> CertificateMargin {
+        if self.view.is_two_classes() { FINE_MARGIN } else { MARGINS[0] }
+    }
+
     /// The ε at which a falling function of it reaches `delta`. Where the function is bounded by different views from below and
     /// from above, each side is solved for itself.
     pub(super) fn solve(
@@ -271,9 +290,9 @@ impl Crowds<'_> {
         function: &dyn Fn(f64, WantedEnds) -> CrowdValue,
     ) -> CrowdValue {
         if self.has_exact_values() {
-            return self.solve_one(delta, largest, None, &|epsilon| function(epsilon, WantedEnds::Both));
+            return self.solve_one(delta, largest, None, WantedEnds::Both, function);
         }
-        let above = self.solve_one(delta, largest, None, &one_end(WantedEnds::Upper, function)).upper();
+        let above = self.solve_one(delta, largest, None, WantedEnds::Upper, function).upper();
         self.solve_below(delta, above, function).with_upper(above)
     }
 
@@ -286,17 +305,20 @@ impl Crowds<'_> {
     ) -> CrowdValue {
         // If both ends are close, the root of the lower one is just below that of the upper one.
         let near = self.view.is_sharp().then_some(0.9995 * largest);
-        self.solve_one(delta, largest, near, &one_end(WantedEnds::Lower, function))
+        self.solve_one(delta, largest, near, WantedEnds::Lower, function)
     }
 
-    /// The root of a function both of whose ends come from one view; the search starts at `near` if that is given.
+    /// The root of a function both of whose ends come from one view, or of one of its ends; the search starts at `near` if that
+    /// is given.
     fn solve_one(
         &self,
         delta: f64,
         largest: f64,
         near: Option<f64>,
-        function: &dyn Fn(f64) -> CrowdValue,
+        ends: WantedEnds,
+        function: &dyn Fn(f64, WantedEnds) -> CrowdValue,
     ) -> CrowdValue {
+        let function = one_end(ends, function);
         let first = function(0.0);
         if first.upper() <= delta {
             return CrowdValue { value: Enclosure::ZERO, crowd: first.crowd };
@@ -305,14 +327,16 @@ impl Crowds<'_> {
         let mut guess = near.unwrap_or_else(|| first_guess(first.upper(), delta, largest));
         let tolerance = self.tolerance(first.value);
         for round in 1..200 {
-            if search.is_within(tolerance) {
+            // A claim rests on its upper end: the lower one is not worth much more work than was allowed.
+            let is_costly = ends == WantedEnds::Lower && self.work.overdrawn();
+            if search.is_within(if is_costly { tolerance.max(COSTLY_TOLERANCE) } else { tolerance }) {
                 break;
             }
             let found = function(guess);
             if !search.note(guess, found) {
                 let distance = 0.02 * relative_width(found.value);
                 return CrowdValue {
-                    value: around(guess, distance, search.root.ends(), delta, function),
+                    value: around(guess, distance, search.root.ends(), delta, &function),
                     ..search.found()
                 };
             }
@@ -395,11 +419,15 @@ pub(super) fn solve_from_above(delta: f64, range: (f64, f64), function: impl Fn(
     bisect(range, Middle::Geometric, usize::MAX, close, is_below).1
 }
 
-/// The function with one of its ends in place of both.
+/// The function with one of its ends in place of both, if one is wanted.
 fn one_end(ends: WantedEnds, function: &dyn Fn(f64, WantedEnds) -> CrowdValue) -> impl Fn(f64) -> CrowdValue {
     move |epsilon: f64| {
         let found = function(epsilon, ends);
-        let value = if ends == WantedEnds::Upper { found.upper() } else { found.lower() };
+        let value = match ends {
+            WantedEnds::Both => return found,
+            WantedEnds::Upper => found.upper(),
+            WantedEnds::Lower => found.lower(),
+        };
         CrowdValue { value: Enclosure::of_probability(value, value), ..found }
     }
 }

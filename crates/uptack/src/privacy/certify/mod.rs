@@ -46,6 +46,29 @@ pub(crate) enum SearchPrecision {
     Rough,
 }
 
+/// Crowds of both truths that a search evaluates besides those of one truth.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WatchedCrowds<'c> {
+    /// How many of the others are *yes*.
+    pub(crate) crowds: &'c [u64],
+    pub(crate) ends: WatchedEnds,
+}
+
+/// How the upper end of a watched crowd is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WatchedEnds {
+    /// From the lower end, without a proof. It costs a fraction of a bound and guides a search as well, unless certificates exceed
+    /// the largest value found by much.
+    Estimated,
+    /// As in a certificate.
+    Bounded,
+}
+
+impl WatchedCrowds<'_> {
+    /// The crowds of one truth alone.
+    pub(crate) const NONE: Self = Self { crowds: &[], ends: WatchedEnds::Bounded };
+}
+
 impl<'a> CrowdSearch<'a> {
     pub(crate) fn new(view: &'a ReducedView, owners: u64, limit: WorkLimit) -> Self {
         Self { crowds: Crowds::new(view, owners, limit), precision: SearchPrecision::Fine }
@@ -102,34 +125,38 @@ impl<'a> CrowdSearch<'a> {
         self.crowds.beyond_all_ratios(epsilon).unwrap_or_else(|| self.crowds.ends_at_depth(epsilon).0)
     }
 
-    /// δ at one ε for the two crowds of one truth and for `crowds` besides, where only values near `delta` matter: far below
+    /// δ at one ε for the two crowds of one truth and for those watched besides, where only values near `delta` matter: far below
     /// it, the omitted mass may exceed the value. Once one crowd is above it, the others are skipped.
-    pub(crate) fn delta_near(&self, epsilon: f64, delta: f64, crowds: &[u64]) -> Enclosure {
+    pub(crate) fn delta_near(&self, epsilon: f64, delta: f64, watched: WatchedCrowds<'_>) -> Enclosure {
         if let Some(floor) = self.crowds.beyond_all_ratios(epsilon) {
             return floor.value;
         }
         // Without enumeration, which is for the last digits.
         let request = self.crowds.request(epsilon, Crowds::log_cut(delta, 14.0), delta);
         let mut found = self.crowds.ends_by_formula(request);
-        for &crowd in crowds.iter().filter(|_| self.crowds.view.is_exact_in_every_crowd()) {
+        let rough = self.crowds.rough_request(epsilon, delta);
+        for &crowd in watched.crowds.iter().filter(|_| self.crowds.view.is_exact_in_every_crowd()) {
             if found.lower() > delta {
                 break;
             }
-            found = found.larger(self.crowds.directly(crowd, self.crowds.rough_request(epsilon, delta)));
+            found = found.larger(match watched.ends {
+                WatchedEnds::Estimated => self.crowds.estimated(crowd, rough),
+                WatchedEnds::Bounded => self.crowds.directly(crowd, rough),
+            });
         }
         found.value
     }
 
-    /// A crowd whose δ at one ε is certainly above `delta`, if one is among a few that lie closer together towards the ends:
-    /// the worst of these.
+    /// A crowd whose δ at one ε is certainly above `delta`, if one is found: the worst of a few that lie closer together towards
+    /// the ends, and of those around it.
     pub(crate) fn worse_crowd(&self, epsilon: f64, delta: f64) -> Option<u64> {
         if !self.crowds.view.is_exact_in_every_crowd() || self.crowds.beyond_all_ratios(epsilon).is_some() {
             return None;
         }
         let request = self.crowds.rough_request(epsilon, delta);
-        let may_be_worse = |crowd: &u64| self.crowds.directly(*crowd, request.glance()).upper() > delta;
-        let worse = self.crowds.by_doubling().filter(may_be_worse).map(|crowd| self.crowds.directly(crowd, request));
-        let found = worse.reduce(CrowdValue::larger)?;
+        let glanced = self.crowds.by_doubling().map(|crowd| self.crowds.estimated(crowd, request.glance()));
+        let start = glanced.reduce(CrowdValue::larger).filter(|found| found.upper() > BESIDE_WORST * delta)?;
+        let found = self.crowds.climbed(start.crowd, request);
         (found.lower() > delta).then_some(found.crowd)
     }
 
@@ -149,6 +176,8 @@ const MARGINS: [CertificateMargin; 5] = [
     CertificateMargin { excess: 0.8, share: 0.5 },
     CertificateMargin { excess: 3.0, share: 1.0 },
 ];
+/// A crowd whose δ is at least this share of a limit may have crowds beside it that exceed the limit.
+const BESIDE_WORST: f64 = 0.3;
 /// Divergences below this are bounded, but not searched for their worst crowd.
 const NEGLIGIBLE: f64 = 1e-150;
 
@@ -219,7 +248,7 @@ impl DeltaSearch<'_, '_> {
     /// A bound, or a smaller one that the search for an ε would prove: it asks about an ε just above the one that the largest value
     /// found needs, so that value is taken at an ε just below this one.
     fn as_for_epsilon(&self, best: CrowdValue, upper: f64, attained: &mut Attained) -> f64 {
-        let slightly_less = self.request.growth.ln() / (1.0 + epsilon::FIRST_MARGIN * 0.99);
+        let slightly_less = self.request.growth.ln() / (1.0 + self.crowds.first_margin().excess * 0.99);
         let request = DivergenceRequest { growth: slightly_less.exp(), ..self.request };
         let needed = self.crowds.ends(request).larger(self.crowds.exactly(best.crowd, request)).upper();
         if upper <= needed || self.crowds.work.exhausted() || !self.crowds.view.is_exact_in_every_crowd() {

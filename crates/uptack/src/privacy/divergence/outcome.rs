@@ -8,7 +8,7 @@ use super::many_classes::{self, Fineness, refined};
 use super::one_truth::{self, OneTruthClass};
 use super::three_classes::three_classes;
 use super::two_classes::{two_classes, without_the_rarest};
-use super::{DivergenceRequest, Divergences};
+use super::{DivergenceRequest, Divergences, WantedEnds};
 use crate::certified::binomial::{Binomial, window};
 use crate::certified::rounding::Enclosure;
 use crate::parallel::joined;
@@ -93,7 +93,11 @@ impl TargetOutcome {
             return value;
         }
         let exact = self.three_classes(weights, crowd, request, work);
-        if exact.iter().all(|value| value.upper() <= request.goal.max(1.01 * value.lower())) {
+        let is_sharp = |value: &Enclosure| match request.ends {
+            WantedEnds::Lower if value.lower() > 0.0 => true,
+            _ => value.upper() <= request.goal.max(1.01 * value.lower()),
+        };
+        if exact.iter().all(is_sharp) {
             return exact;
         }
         self.bounded_otherwise(exact, crowd.owners, request, work)

@@ -1,11 +1,14 @@
 //! Values that claims must have, and how they must change with ε, δ and the crowd.
 
+use std::sync::Arc;
+
 use proptest::prelude::*;
 
 use super::super::{
     Target, Views, WorkLimit, answer_epsilon, answer_with_release, honest_owners, linked_epsilon, release,
 };
 use super::{channel, delta, epsilon, release_of};
+use crate::progress::Progress;
 use crate::{Channel, Fraction};
 
 #[test]
@@ -362,6 +365,40 @@ fn the_delta_of_a_certified_epsilon_is_at_most_the_delta_it_was_certified_at() {
         let asked = accountant.delta(epsilon(claimed.upper())).value().expect("δ always has a value");
         assert!(asked.upper() <= wanted * (1.0 + 1e-6), "{text}: {asked:?} at {claimed:?}");
     }
+}
+
+/// For two classes, whichever of ε and δ is asked for: what one question certifies, the other one does, too, to 2·10⁻⁴ in ε.
+#[test]
+fn both_questions_about_two_classes_have_the_same_answer() {
+    for (text, owners, at, wanted) in [
+        ("randomized-response(t=0.9998028)", 104_994, 2.335, 1.17e-8),
+        ("randomized-response(t=0.9994)", 104_994, 0.8, 1e-8),
+        ("randomized-response(t=0.75)", 10_000, 0.05, 1e-6),
+        ("randomized-response(t=0.99)", 3000, 1.1, 1e-10),
+        ("noisy-sampling(sy=0.5,sn=0.001)", 20_000, 1.5, 1e-7),
+        ("randomized-response(t=0.9) + laplace(scale=2)", 3000, 0.3, 1e-5),
+    ] {
+        let accountant = release_of(text, owners);
+        let shown = accountant.delta(epsilon(at)).value().expect("δ always has a value");
+        let back = accountant.epsilon(delta(shown.upper())).value().expect("a guarantee");
+        assert!(back.upper() <= at * (1.0 + 2e-4), "{text}: {shown:?} at {at}, but {back:?} there");
+        let claimed = accountant.epsilon(delta(wanted)).value().expect("a guarantee");
+        let asked = accountant.delta(epsilon(claimed.upper() * (1.0 + 2e-4))).value().expect("δ always has a value");
+        assert!(asked.upper() <= wanted, "{text}: {claimed:?} at {wanted}, but {asked:?} there");
+    }
+}
+
+/// A joint view of very many owners whose claim is the local ε: the lower end may not take many times the work allowed.
+#[test]
+fn the_lower_end_of_an_overdrawn_view_takes_little_more_work() {
+    let blended = channel("blended(b1=0,b2=0.25,b3=0.25,f1=0,f2=0.5,ry=4.06e-8,rn=4.06e-8)");
+    let steps = Arc::new(Progress::default());
+    let accountant = answer_with_release(&blended, 1, 100_000_000).expect("an answer").watched(Some(&steps));
+    let claim = accountant.epsilon(delta(1e-8)).value().expect("a guarantee");
+    assert_eq!(Some(claim.upper()), linked_epsilon(&blended));
+    // To 2 % and a little that a coarser lattice loses.
+    assert!(claim.lower() > 0.97 * 1.181_446 && claim.lower() <= 1.181_552, "{claim:?}");
+    assert!(steps.done() < 200_000_000, "{} steps", steps.done());
 }
 
 #[test]

@@ -209,10 +209,7 @@ impl Pages {
             PlanOutcome::Plan { whole, statement, imprecision } => html! {
                 (plan_view::headline(whole))
                 @if let Some(words) = imprecision { p.fault { (words) "." } }
-                @match statement {
-                    Some(statement) => (plan_view::single(whole, statement, fields)),
-                    None => (plan_view::several(whole, &self.filled_in(whole.card.clone()), fields)),
-                }
+                (plan_view::details(whole, statement.as_deref(), &self.filled_in(whole.card.clone()), fields))
             },
         }
     }

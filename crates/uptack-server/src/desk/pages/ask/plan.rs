@@ -1,7 +1,12 @@
 //! Plans and their charts, each computed once however many ask for it.
 
 use std::time::Duration;
-use uptack::{Progress, card::WholePlan, privacy};
+use uptack::{
+    Progress,
+    card::WholePlan,
+    plan::{AnySolved, Solved},
+    privacy,
+};
 use uptack_chart::Chart;
 use uptack_document::plan_charts;
 
@@ -56,7 +61,10 @@ impl PlanOutcome {
 
     fn solve(wanted: &WholeWanted) -> Result<Self, uptack::Error> {
         let whole = wanted.plan()?;
-        let statement = if whole.queries == 1 { Some(statement(&whole)?) } else { None };
+        let statement = match &whole.solved {
+            AnySolved::YesNo(one) if whole.queries == 1 => Some(statement(one)?),
+            _ => None,
+        };
         let imprecision = wanted.imprecision(&whole);
         Ok(Self::Plan { whole: Box::new(whole), statement, imprecision })
     }
@@ -70,14 +78,16 @@ impl PlanOutcome {
 }
 
 /// The guarantees of the only query, in sentences.
-fn statement(whole: &WholePlan) -> Result<String, uptack::Error> {
-    let best = &whole.one.plan.best;
+fn statement(one: &Solved) -> Result<String, uptack::Error> {
+    let best = &one.plan.best;
     let accountant = privacy::release(&best.channel, best.views.release.owners())?;
     Ok(privacy::statement(&best.channel, &best.views, &accountant, None))
 }
 
 fn charts(whole: &WholePlan) -> Vec<String> {
+    // Contributions follow from closed forms, and have no families to compare.
+    let AnySolved::YesNo(one) = &whole.solved else { return Vec::new() };
     // One thread: the desk has other work to do.
-    let charts = plan_charts(&whole.one.request, &whole.one.plan, 1, &Progress::default());
+    let charts = plan_charts(&one.request, &one.plan, 1, &Progress::default());
     charts.iter().map(Chart::to_svg).collect()
 }

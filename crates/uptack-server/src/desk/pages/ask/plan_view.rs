@@ -4,7 +4,7 @@ use maud::{Markup, html};
 use uptack::{
     card::{Card, WholePlan},
     display::{self, Rounding, grouped},
-    plan::{Solved, Trust, Unknown},
+    plan::{AnySolved, Solved, SolvedContributions, Tradeoff, Trust, Unknown},
 };
 
 use super::{
@@ -37,9 +37,17 @@ pub(super) fn impossible(fault: &FieldFault) -> Markup {
     }
 }
 
-/// What follows the headline of a card with one question; `statement` is its guarantees in sentences.
-pub(super) fn single(whole: &WholePlan, statement: &str, fields: &FormFields) -> Markup {
-    let one = &whole.one;
+/// What follows the headline; `statement` is the guarantees of a single question in sentences.
+pub(super) fn details(whole: &WholePlan, statement: Option<&str>, card: &Card, fields: &FormFields) -> Markup {
+    match (&whole.solved, statement) {
+        (AnySolved::YesNo(one), Some(statement)) => single(one, statement, fields),
+        (AnySolved::YesNo(one), None) => several(one, whole.queries, card, fields),
+        (AnySolved::Contributions(all), _) => contributions(all, card),
+    }
+}
+
+/// A card with one question.
+fn single(one: &Solved, statement: &str, fields: &FormFields) -> Markup {
     html! {
         p { (one.solved_words()) }
         @for sentence in one.trust_words() { p { (sentence) } }
@@ -48,12 +56,25 @@ pub(super) fn single(whole: &WholePlan, statement: &str, fields: &FormFields) ->
     }
 }
 
-/// What follows the headline of a card with several queries: the claims of all of them together, and one of them.
-pub(super) fn several(whole: &WholePlan, card: &Card, fields: &FormFields) -> Markup {
+/// A card with several independent queries: the claims of all of them together, and one of them.
+fn several(one: &Solved, queries: u64, card: &Card, fields: &FormFields) -> Markup {
     html! {
         (claims(card))
-        (one_of_many(whole))
-        (details_of_one(&whole.one, fields))
+        (one_of_many(one, queries))
+        (details_of_one(one, fields))
+    }
+}
+
+/// A card with contributions to everything that it asks.
+fn contributions(all: &SolvedContributions, card: &Card) -> Markup {
+    let mechanism = &all.plan.best.mechanism;
+    html! {
+        @if let Some(words) = all.solved_words() { p { (words) } }
+        p { "Each owner adds to at most " (grouped(u64::from(mechanism.most()))) " of the "
+            (grouped(mechanism.counts() as u64)) " counts, and every claim is for all of them together." }
+        @for words in all.linked_words().into_iter().chain(all.tradeoff_words()) { p { (words) } }
+        (claims(card))
+        (tradeoff(&all.plan.tradeoff, all.request.linked_epsilon))
     }
 }
 
@@ -62,16 +83,16 @@ fn details_of_one(one: &Solved, fields: &FormFields) -> Markup {
         (charts(one, fields))
         (families(one))
         (honesty(one))
-        (tradeoff(one))
+        (tradeoff(&one.plan.tradeoff, one.request.linked_epsilon))
     }
 }
 
 /// What the parts below are about if there are several queries.
-fn one_of_many(whole: &WholePlan) -> Markup {
+fn one_of_many(one: &Solved, queries: u64) -> Markup {
     html! {
-        h3 { "One of the " (grouped(whole.queries)) " counts" }
+        h3 { "One of the " (grouped(queries)) " counts" }
         p { "All counts share the ε of the whole. Everything below is about one of them and its share: ε = "
-            (display::claim(whole.one.plan.epsilon())) "." }
+            (display::claim(one.plan.epsilon())) "." }
     }
 }
 
@@ -86,31 +107,53 @@ fn plain_words(statement: &str) -> Markup {
 
 /// The quantity that was solved for, the error, and the mechanism.
 pub(super) fn headline(whole: &WholePlan) -> Markup {
-    let (solved, best) = (&whole.one, &whole.one.plan.best);
+    let error = PlannedError::of(whole);
     html! {
         h2 { "The plan" }
-        @match solved.unknown {
+        @match error.unknown {
             Unknown::Error => {},
             Unknown::Epsilon => p.headline { "ε = " strong { (display::claim(whole.epsilon())) } },
-            Unknown::Owners => p.headline { strong { (grouped(solved.plan.owners)) } " owners" },
+            Unknown::Owners => p.headline { strong { (grouped(error.owners)) } " owners" },
         }
-        p.headline { "± " strong { (display::nearest(best.interval95_halfwidth)) } " people at 95 %"
-            @if whole.queries > 1 { ", for each count" } }
-        (relative_error(solved))
-        p { "Mechanism: " code { (best.mechanism) } }
+        p.headline { "± " strong { (display::nearest(error.half_width)) } " people at 95 %"
+            @if error.is_one_of_many { ", for each count" } }
+        (error.in_per_cent())
+        p { "Mechanism: " code { (whole.card.mechanism) } }
     }
 }
 
-/// The error in per cent, and as a standard deviation.
-fn relative_error(solved: &Solved) -> Markup {
-    let best = &solved.plan.best;
-    let (owners, yes) = (solved.request.owners, solved.request.yes.high);
-    let of = |count: u64| display::percent(best.interval95_halfwidth / count as f64, 2, Rounding::Up);
-    html! {
-        p {
-            "That is " (of(owners.max(1))) " of " (grouped(owners)) " owners"
-            @if yes > 0 { " and " (of(yes)) " of " (grouped(yes)) " yes" }
-            "; standard deviation " (display::nearest(best.sd)) "."
+/// The error of a plan, whatever it is a plan of.
+struct PlannedError {
+    unknown: Unknown,
+    owners: u64,
+    yes: u64,
+    sd: f64,
+    half_width: f64,
+    is_one_of_many: bool,
+}
+
+impl PlannedError {
+    fn of(whole: &WholePlan) -> Self {
+        let (unknown, request, sd, half_width) = match &whole.solved {
+            AnySolved::YesNo(one) => (one.unknown, &one.request, one.plan.best.sd, one.plan.best.interval95_halfwidth),
+            AnySolved::Contributions(all) => {
+                (all.unknown, &all.request, all.plan.best.sd, all.plan.best.interval95_halfwidth)
+            }
+        };
+        let is_one_of_many = whole.queries > 1 || matches!(whole.solved, AnySolved::Contributions(_));
+        Self { unknown, owners: request.owners, yes: request.yes.high, sd, half_width, is_one_of_many }
+    }
+
+    /// The error in per cent, and as a standard deviation.
+    fn in_per_cent(&self) -> Markup {
+        let (owners, yes) = (self.owners, self.yes);
+        let of = |count: u64| display::percent(self.half_width / count as f64, 2, Rounding::Up);
+        html! {
+            p {
+                "That is " (of(owners.max(1))) " of " (grouped(owners)) " owners"
+                @if yes > 0 { " and " (of(yes)) " of " (grouped(yes)) " yes" }
+                "; standard deviation " (display::nearest(self.sd)) "."
+            }
         }
     }
 }
@@ -172,21 +215,21 @@ fn robustness_table(solved: &Solved) -> Markup {
 }
 
 /// The cost of a bound that holds even if nobody is honest.
-fn tradeoff(solved: &Solved) -> Markup {
+fn tradeoff(tradeoff: &[Tradeoff], planned: Option<f64>) -> Markup {
     html! {
-        @if !solved.plan.tradeoff.is_empty() {
+        @if !tradeoff.is_empty() {
             h3 { "The cost of protection that relies on nobody" }
-            (scrolling_table("Linked ε against the error", &tradeoff_table(solved)))
+            (scrolling_table("Linked ε against the error", &tradeoff_table(tradeoff, planned)))
         }
     }
 }
 
-fn tradeoff_table(solved: &Solved) -> Markup {
+fn tradeoff_table(tradeoff: &[Tradeoff], planned: Option<f64>) -> Markup {
     html! {
         table {
             (table_head(&["linked ε at most", "sd"]))
-            tbody { @for entry in &solved.plan.tradeoff {
-                @let is_planned = entry.linked == solved.request.linked_epsilon;
+            tbody { @for entry in tradeoff {
+                @let is_planned = entry.linked == planned;
                 tr.planned[is_planned] {
                     th scope="row" { (bound_words(entry.linked)) (badge(is_planned)) }
                     td.number { (display::nearest(entry.sd)) }

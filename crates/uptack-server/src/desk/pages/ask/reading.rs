@@ -1,7 +1,7 @@
 //! Reading the form: its fields, what is wrong with one of them, and the request to the planner that they make.
 
 use uptack::{
-    plan::{Noise, Trust},
+    plan::{Asked, Noise, Trust},
     quantity::{count, number, range},
 };
 use uptack_document::{LinkedLimit, PlanError, Purpose, Solvable, TrustWanted, Wanted};
@@ -83,9 +83,11 @@ impl From<uptack::Error> for FieldFault {
     }
 }
 
-/// Reads the request to the planner from the fields of the form; `queries` of it can differ for one owner.
-pub(super) fn read(fields: &FormFields, queries: u64) -> FieldResult<Solvable> {
+/// Reads the request to the planner from the fields of the form; `asked` is how much is asked, and `queries` of it can differ for one
+/// owner if they are independent.
+pub(super) fn read(fields: &FormFields, asked: Asked, queries: u64) -> FieldResult<Solvable> {
     let mut wanted = Wanted {
+        asked,
         queries,
         owners: parsed(fields, "owners", count)?,
         epsilon: parsed(fields, "epsilon", number)?,
@@ -149,7 +151,7 @@ mod tests {
     use uptack_document::plan_json;
 
     fn read(query: &str) -> FieldResult<Solvable> {
-        super::read(&FormFields::parse(query.as_bytes()), 1)
+        super::read(&FormFields::parse(query.as_bytes()), Asked::YesNo, 1)
     }
 
     #[test]

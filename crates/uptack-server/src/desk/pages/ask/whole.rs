@@ -3,7 +3,7 @@
 use uptack::{
     Error, Progress,
     card::{BallotQuery, CardBallot, WholePlan, solve_whole},
-    plan::Unknown,
+    plan::{Asked, Unknown},
     quantity::count,
 };
 use uptack_document::Solvable;
@@ -29,7 +29,12 @@ impl WholeWanted {
         let (ballot, times) = (ballot(fields)?, times(fields)?);
         let counted = stand_in(ballot).counted_queries(times.unwrap_or(1)).map_err(FieldFault::at("most_yes"))?;
         let queries = counted.ok_or_else(|| FieldFault::of("times", "a series has at least one window, and an end"))?;
-        let wanted = reading::read(fields, queries)?;
+        // Pages for people answer each window of a series by itself.
+        let asked = match fields.get("who") {
+            "people" => Asked::YesNo,
+            _ => stand_in(ballot).asked(times.unwrap_or(1), most_yes(fields)?),
+        };
+        let wanted = reading::read(fields, asked, queries)?;
         Ok(Self { wanted, ballot, times, queries })
     }
 

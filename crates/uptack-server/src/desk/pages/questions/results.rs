@@ -182,7 +182,7 @@ fn error_parts(one: &QuestionEstimate, card: &Card) -> Markup {
 /// The part that would be left if everybody whose answer did not depend on the truth were known. Where nobody is silent, these are
 /// not the silent ones.
 fn sampling_words(card: &Card) -> &'static str {
-    let channel = card.mechanism.channel();
+    let channel = card.mechanism.count_channel();
     let can_be_silent = channel.cells().iter().any(|cell| cell.outputs().contains(&Output::BOTTOM));
     if can_be_silent {
         "sampling: which owners happened to speak"

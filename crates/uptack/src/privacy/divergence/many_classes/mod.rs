@@ -257,7 +257,7 @@ fn best_test(crowd: &OrientedCrowd, log_cut: f64, work: &WorkBudget) -> f64 {
     if spacing <= 0.0 || !spacing.is_finite() {
         return 0.0;
     }
-    let (sum, spacing) = evidence.on_lattice(spacing, log_cut);
+    let (sum, spacing) = evidence.on_lattice(spacing, log_cut, if work.overdrawn() { 25.0 } else { 100.0 });
     let scores: Vec<i64> = sum.groups[0].atoms.iter().map(|(score, _)| *score).collect();
     let turn = evidence.turn / spacing;
     ThresholdTest { classes: &crowd.classes, scores: &scores, sum: &sum, turn }.best_threshold(log_cut, work)
@@ -290,10 +290,11 @@ impl Evidence {
         self.groups[0].1.deviation()
     }
 
-    /// The sum over all others on a lattice of this spacing, or of a wider one where that would have too many cells.
-    fn on_lattice(&self, mut spacing: f64, log_cut: f64) -> (ScoreSum, f64) {
+    /// The sum over all others on a lattice of this spacing, or of a wider one where that would have too many cells: more than
+    /// `most` times the square root of the others.
+    fn on_lattice(&self, mut spacing: f64, log_cut: f64, most: f64) -> (ScoreSum, f64) {
         let others = (self.groups[0].0 + self.groups[1].0) as f64;
-        let most = (MOST_CELLS as f64).max(100.0 * others.sqrt()).min(LONGEST as f64 / 2.0);
+        let most = (MOST_CELLS as f64).max(most * others.sqrt()).min(LONGEST as f64 / 2.0);
         loop {
             let sum = self.rounded_sum(spacing);
             let window = sum.window(sum.tilt_for(self.turn / spacing), log_cut.max(DEEPEST_WINDOW));

@@ -12,7 +12,7 @@ mod rows;
 mod tail_bound;
 mod tilt;
 
-use super::DivergenceRequest;
+use super::{DivergenceRequest, WantedEnds};
 use crate::certified::rounding::Enclosure;
 use crate::certified::rounding::ROUNDOFF;
 use crate::privacy::likelihood::{CrowdLaws, Weight};
@@ -108,10 +108,28 @@ impl Divergence {
     fn by_rows(&self, tilt: ClassTilt, whole: f64, work: &WorkBudget) -> Option<Enclosure> {
         let mut rows = RowSums::new(&self.crowd, &self.weights, tilt, self.request.precision)?;
         let start = rows.add(rows.center().row, rows.center().high)?;
-        let fewer = self.walk(&mut rows, start, RowSide::Fewer, work);
-        let more = self.walk(&mut rows, start, RowSide::More, work);
+        let beyond = RowSide::BOTH.map(|side| match self.request.ends {
+            WantedEnds::Lower => self.walk_unbounded(&mut rows, start, side, whole),
+            _ => self.walk(&mut rows, start, side, work),
+        });
         work.spend(rows.steps());
-        Some(rows.enclosure(fewer + more, whole))
+        Some(rows.enclosure(beyond.iter().sum(), whole))
+    }
+
+    /// Adds the rows on one side of the first while they matter. The rest is only known to be part of the whole: a bound on it
+    /// costs more than the rows.
+    fn walk_unbounded(&self, rows: &mut RowSums, start: Turn, side: RowSide, whole: f64) -> f64 {
+        let mut walk = RowWalk::new(rows.center().row, start);
+        let reach = rows.deviation().max(1.0);
+        while walk.row != rows.last(side) {
+            let next = walk.row + side.step();
+            let Some(turn) = rows.add(next, walk.next_turn()) else { break };
+            walk.advance(next, turn);
+            if rows.last_added() * reach <= self.request.tolerance(rows.value()) {
+                break;
+            }
+        }
+        whole
     }
 
     /// A bound at little cost, where it shows that the divergence does not matter.

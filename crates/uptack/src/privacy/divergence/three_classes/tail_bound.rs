@@ -23,6 +23,8 @@ pub(super) enum RowSide {
 }
 
 impl RowSide {
+    pub(super) const BOTH: [Self; 2] = [Self::Fewer, Self::More];
+
     pub(super) fn step(self) -> i64 {
         if self == Self::Fewer { -1 } else { 1 }
     }
