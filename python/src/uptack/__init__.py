@@ -16,7 +16,6 @@ from ._core import __version__
 from ._errors import UptackError
 from ._functions import (
     algebra,
-    audit,
     compose,
     consistent,
     estimate_many,
@@ -24,7 +23,6 @@ from ._functions import (
     loss_distribution,
     plan,
     privacy,
-    simulate,
     simultaneous,
     verify,
 )
@@ -40,6 +38,7 @@ from ._privacy import Privacy, PrivacyTable
 from ._published import Published
 from ._result import Bounds
 from ._results import Algebra, Audit, Choice, Evaluation, Plan, Simulation, Verification
+from ._trials import audit, simulate
 
 __all__ = [
     "Algebra",

@@ -468,3 +468,9 @@ def mechanism_of(value: Any) -> Union[Channel, Contributions]:
         raise TypeError(f"channel: expected {words}, got {type(value).__name__}")
     core = _core.mechanism(value)
     return Channel._of(core) if isinstance(core, _core.Channel) else Contributions._of(core)
+
+
+def with_options(law: Union[Channel, Contributions]) -> _core.Contributions:
+    """The handle of a mechanism that is not a channel."""
+    assert isinstance(law, Contributions)
+    return law._handle
