@@ -12,7 +12,6 @@ use uptack::{
 };
 use uptack_document::{ChannelDocument, Estimates, any_mechanism_from_json};
 
-use crate::contributions::PyContributions;
 use crate::failure::{PyFailure, Result, to_text};
 
 /// A mechanism with its channel.
@@ -237,15 +236,6 @@ impl PyChannel {
 fn has_options(asked: &Contributions) -> PyFailure {
     PyFailure::request(format!("{asked} has options, and a channel is about a yes/no question"))
         .with_hint(format!("Contributions(\"{asked}\")"))
-}
-
-/// The mechanism of a text: a channel, or one with options.
-#[pyfunction]
-pub(crate) fn mechanism(py: Python<'_>, text: &str) -> PyResult<Py<PyAny>> {
-    match text.parse().map_err(PyFailure::from)? {
-        AnyMechanism::YesNo(mechanism) => Ok(Py::new(py, PyChannel::new(*mechanism))?.into_any()),
-        AnyMechanism::Contributions(asked) => Ok(Py::new(py, PyContributions::unnamed(*asked))?.into_any()),
-    }
 }
 
 fn read_cell((name, yes, no): &WrittenCell) -> Result<(Vec<Output>, Fraction, Fraction), uptack::Error> {

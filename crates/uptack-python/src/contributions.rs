@@ -89,6 +89,15 @@ impl PyContributions {
     }
 }
 
+/// The mechanism of a text: a channel, or one with options.
+#[pyfunction]
+pub(crate) fn mechanism(py: Python<'_>, text: &str) -> PyResult<Py<PyAny>> {
+    match text.parse().map_err(PyFailure::from)? {
+        AnyMechanism::YesNo(mechanism) => Ok(Py::new(py, PyChannel::new(*mechanism))?.into_any()),
+        AnyMechanism::Contributions(asked) => Ok(Py::new(py, PyContributions::unnamed(*asked))?.into_any()),
+    }
+}
+
 fn checked_bins(asked: &Contributions, edges: Vec<f64>) -> Result<Bins> {
     let bins = Bins::new(edges).map_err(|error| error.at("bins"))?;
     let (has, wants) = (bins.options(), asked.options());

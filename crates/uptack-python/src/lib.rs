@@ -22,11 +22,11 @@ mod _core {
     #[pymodule_export]
     use super::audit::{audit_callable, audit_channel};
     #[pymodule_export]
-    use super::channel::{PyChannel, mechanism};
+    use super::channel::PyChannel;
     #[pymodule_export]
     use super::composition::{PyComposition, release_loss};
     #[pymodule_export]
-    use super::contributions::PyContributions;
+    use super::contributions::{PyContributions, mechanism};
     #[pymodule_export]
     use super::option_results::{audit_contributions, bars, contribution_privacy, simulate_contributions};
     #[pymodule_export]

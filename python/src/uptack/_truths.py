@@ -95,6 +95,13 @@ def _one_by_one(asked: _core.Contributions, truths: Any) -> npt.NDArray[np.int64
     import numpy
 
     known = {name: index for index, name in enumerate(asked.names)}
+    # Plain texts of Python: those of numpy take many times as long to look up.
+    truths = truths.tolist() if hasattr(truths, "tolist") else list(truths)
+    try:
+        return numpy.array([known[truth] for truth in truths], dtype=numpy.int64).reshape(-1, 1)
+    except (KeyError, TypeError):
+        # Not all of them are names by the letter; read each of them with care, and say which one is wrong.
+        pass
     rows = [_owner(asked, known, owner, truth) for owner, truth in enumerate(truths)]
     width = max((len(row) for row in rows), default=1) or 1
     padded = [row + [NONE] * (width - len(row)) for row in rows]
