@@ -45,6 +45,85 @@ def estimates(command: Any, channel: up.Channel, kind: str) -> None:
     assert estimate.to_dict() == command("estimate", channel.mechanism, *words, text=json.dumps(published))
 
 
+OPTIONS: list[tuple[str, list[int]]] = [
+    ("choice(k=4, r=0.0004) + laplace(scale=2)", [400, 300, 200, 100]),
+    ("choice(k=4, f=0.9, r=0.01)", [400, 300, 200, 100]),
+    ("choice(k=3, r=1/30)", [900, 100, 0]),
+    ("choice(k=2, f=0.5, r=0.01)", [250, 750]),
+    ("choice(k=2, r=0.01) + laplace(scale=1)", [250, 750]),
+    ("contributions(counts=1, most=1, r=0.01)", [200]),
+    ("contributions(counts=5, most=1, r=0.001) + laplace(scale=3)", [100, 50, 0, 20, 300]),
+    ("contributions(counts=5, most=2, r=0.001)", [400, 300, 0, 20, 300]),
+]
+
+
+@pytest.mark.parametrize(("text", "counts"), OPTIONS)
+def test_options(command: Any, text: str, counts: list[int]) -> None:
+    made = up.Contributions(text)
+    assert made.to_dict() == command("channel", text)
+    assert up.privacy(text, owners=50).to_dict() == command("privacy", text, "--owners", "50")
+    words = "--owners 50 --delta 1e-4 --repeat 3 --honest 90%".split()
+    assert up.privacy(made, owners=50, delta=1e-4, repeat=3, honest=0.9).to_dict() == command("privacy", text, *words)
+    assert up.privacy(made, owners=50, epsilon=0.5).to_dict() == command("privacy", text, "--owners", "50", "--epsilon", "0.5")
+    simulated = up.simulate(made, owners=1000, counts=counts, trials=50, seed=7)
+    words = ["--owners", "1000", "--counts", ",".join(map(str, counts)), "--trials", "50", "--seed", "7"]
+    assert simulated.to_dict() == command("simulate", text, *words)
+    found = up.audit(text, samples=200_000, seed=1)
+    assert found.to_dict() == command("audit", text, "--samples", "2e5", "--seed", "1") and not found.violated
+
+
+@pytest.mark.parametrize(("text", "counts"), OPTIONS)
+def test_estimates_of_options(command: Any, text: str, counts: list[int]) -> None:
+    names = [f"option {number}" for number in range(len(counts))]
+    made = up.Contributions(text, options=names)
+    published = made.publish(counts, owners=1000, seed=1)
+    shares = ["--quantiles", "0.25,0.5"] if len(counts) > 1 and made.most == 1 else []
+    values = list(range(len(counts), 0, -1)) if shares and made.is_choice else None
+    words = [*shares, *(["--values", ",".join(map(str, values))] if values else [])]
+    for kind in ["auto", "exact", "mid-p"]:
+        estimates = made.estimate(
+            published, values=values, quantiles=[0.25, 0.5] if shares else (), confidence="99%", interval=kind  # type: ignore[arg-type]
+        )
+        asked = ["--confidence", "0.99", "--interval", kind, *words]
+        assert estimates.to_dict() == command("estimate", text, *asked, text=published.to_json())
+
+
+def test_bins_and_counted_rows(command: Any, tmp_path: pathlib.Path) -> None:
+    speeds = up.Contributions("choice(k=6, f=0.9, r=0.01)", bins=[0, 30, 60, 90])
+    reports = speeds.privatize(np.arange(2000) % 95 - 2.0, seed=1)
+    rows = tmp_path / "rows.csv"
+    lines = ["⊥" if report < 0 else speeds.options[report] for report in reports]
+    rows.write_text("\n".join([f"choice of {';'.join(speeds.options)}", *lines]) + "\n", encoding="utf-8")
+    tally = speeds.tally(reports)
+    assert tally == command("tally", str(rows))
+    estimates = speeds.estimate(tally, quantiles=[0.5])
+    words = ["--bins", "0,30,60,90", "--quantiles", "0.5"]
+    assert estimates.to_dict() == command("estimate", speeds.mechanism, *words, text=json.dumps(tally))
+
+
+OPTION_PLANS: list[tuple[dict[str, Any], list[str]]] = [
+    ({"options": 4, "owners": 9000, "yes": 2000, "epsilon": 1}, "--options 4 --owners 9000 --yes 2000 --epsilon 1".split()),
+    (
+        {"options": ["a", "b", "c"], "owners": 9000, "yes": (0, 500), "error": 8},
+        "--options a,b,c --owners 9000 --yes 0..500 --error 8".split(),
+    ),
+    (
+        {"options": 12, "owners": 50_186, "yes": 0, "epsilon": 1, "trust": "owners"},
+        "--options 12 --owners 50186 --yes 0 --epsilon 1 --trust owners".split(),
+    ),
+    ({"options": 2, "owners": 9000, "yes": 2000, "epsilon": 1}, "--options 2 --owners 9000 --yes 2000 --epsilon 1".split()),
+    (
+        {"counts": 288, "most_yes": 2, "owners": 50_000, "yes": 100, "epsilon": 1, "linked_epsilon": 12},
+        "--counts 288 --most-yes 2 --owners 50000 --yes 100 --epsilon 1 --linked-epsilon 12".split(),
+    ),
+]
+
+
+@pytest.mark.parametrize(("keywords", "words"), OPTION_PLANS)
+def test_plans_of_options(command: Any, keywords: dict[str, Any], words: list[str]) -> None:
+    assert up.plan(**keywords).to_dict() == command("plan", *words)
+
+
 PLANS: list[tuple[dict[str, Any], list[str]]] = [
     ({"owners": 5000, "yes": 50, "epsilon": 1}, ["--owners", "5000", "--yes", "50", "--epsilon", "1"]),
     (

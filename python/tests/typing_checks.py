@@ -17,6 +17,15 @@ deltas: up.PrivacyTable = up.privacy(channel, owners=100, delta=[1e-6, 1e-8])
 epsilons: up.PrivacyTable = up.privacy(channel, owners=100, epsilon=np.array([0.5, 1.0]))
 simulated: up.Simulation = up.simulate(channel, owners=owners, yes=yes, trials=np.int64(10), interval="mid-p")
 composed: up.Composition = up.compose([(channel, np.int64(3))], owners=owners, progress=print)
+trips: up.Contributions = up.plan(owners=owners, yes=yes, epsilon=1, options=["car", "bus", "bike"]).contributions
+visits = up.Contributions("contributions(counts=5, most=2, r=0.001)", options=["a", "b", "c", "d", "e"])
+release: up.PublishedCounts = trips.publish(trips.tally(trips.privatize(np.array([0, 1, 2]), seed=yes)), seed=np.int64(1))
+estimates: up.OptionEstimates = trips.estimate(release, values=[1, np.float32(2), None], quantiles=[0.5], interval="exact")
+row: up.OptionEstimate = estimates["car"]
+combined: up.CombinedEstimate = estimates.union(["car", 1])
+chances: up.OptionSimulation = up.simulate(visits, owners=owners, counts=[1, 2, 3, np.int64(4), 5], trials=10)
+options_privacy: up.Privacy = up.privacy(trips, owners=owners, views=["linked", "one_aggregator"])
+bars: up.BarChart = estimates.chart(simultaneous=True)
 
 up.plan(owners=1000, yes=10, epsilon=1, noise="aggregator")  # type: ignore[arg-type]
 up.plan(owners=1000, yes=10, epsilon=1, trust="anybody")  # type: ignore[arg-type]
@@ -26,3 +35,6 @@ up.plan(owners=1000.0, yes=10, epsilon=1)  # type: ignore[arg-type]
 up.privacy(channel, owners=100, views="relase")  # type: ignore[arg-type]
 channel.estimate(counts, interval="exakt")  # type: ignore[arg-type]
 up.simultaneous(0.95, 10, sharing="bonferoni")  # type: ignore[arg-type]
+estimates.to_frame("excel")  # type: ignore[arg-type]
+up.simulate(visits, owners=100, yes=10)  # type: ignore[call-overload]
+up.Contributions("choice(k=2, r=0.1)", options=[1, 2])  # type: ignore[list-item]

@@ -11,6 +11,7 @@ mod estimate;
 mod options;
 mod plan;
 mod privacy;
+mod scale;
 mod wanted;
 
 pub use channel::{AlgebraDocument, ChannelDocument, PredictedSd, any_mechanism_from_json, mechanism_from_json};
@@ -25,4 +26,5 @@ pub use privacy::{
     AuditDocument, ForeignDocument, PrivacyDocument, check_holds, pure_json, repeated_json, verification_json,
     views_json,
 };
+pub use scale::OptionScale;
 pub use wanted::{LinkedLimit, PlanError, Purpose, Solvable, TrustWanted, Wanted};

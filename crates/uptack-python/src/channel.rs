@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
+use uptack::contribution::{AnyMechanism, Contributions};
 use uptack::estimate::{Confidence, Estimator, IntervalKind};
 use uptack::{
     Cell, Channel, Coins, Fraction, Mechanism, NoiseLaw, OsCoins, Output, Sampler, SeededCoins, Sums, Tally, Truth,
     Truths, algebra, mechanism::Custom, privacy, simulate,
 };
-use uptack_document::{ChannelDocument, Estimates, mechanism_from_json};
+use uptack_document::{ChannelDocument, Estimates, any_mechanism_from_json};
 
 use crate::failure::{PyFailure, Result, to_text};
 
@@ -49,13 +50,13 @@ impl PyChannel {
 }
 
 /// Where coins come from.
-enum Tossed {
+pub(crate) enum Tossed {
     System,
     Seeded(Box<SeededCoins>),
 }
 
 impl Tossed {
-    fn new(seed: Option<u64>) -> Self {
+    pub(crate) fn new(seed: Option<u64>) -> Self {
         seed.map_or(Self::System, |seed| Self::Seeded(Box::new(SeededCoins::new(seed))))
     }
 }
@@ -65,13 +66,19 @@ impl PyChannel {
     /// From a text such as `randomized-response(t=0.8)`.
     #[staticmethod]
     fn parse(text: &str) -> Result<Self> {
-        Ok(Self::new(text.parse::<Mechanism>()?))
+        match text.parse()? {
+            AnyMechanism::YesNo(mechanism) => Ok(Self::new(*mechanism)),
+            AnyMechanism::Contributions(asked) => Err(has_options(&asked)),
+        }
     }
 
     /// From the JSON of a channel.
     #[staticmethod]
     fn from_json(text: &str) -> Result<Self> {
-        Ok(Self::new(mechanism_from_json(text)?))
+        match any_mechanism_from_json(text)? {
+            AnyMechanism::YesNo(mechanism) => Ok(Self::new(*mechanism)),
+            AnyMechanism::Contributions(asked) => Err(has_options(&asked)),
+        }
     }
 
     /// From cells, each with its name and its two probabilities as text.
@@ -226,6 +233,11 @@ impl PyChannel {
     }
 }
 
+fn has_options(asked: &Contributions) -> PyFailure {
+    PyFailure::request(format!("{asked} has options, and a channel is about a yes/no question"))
+        .with_hint(format!("Contributions(\"{asked}\")"))
+}
+
 fn read_cell((name, yes, no): &WrittenCell) -> Result<(Vec<Output>, Fraction, Fraction), uptack::Error> {
     let outputs = name.replace("bottom", "⊥").chars().map(Output::new).collect::<Result<_, _>>()?;
     let probability =
@@ -233,8 +245,8 @@ fn read_cell((name, yes, no): &WrittenCell) -> Result<(Vec<Output>, Fraction, Fr
     Ok((outputs, probability("yes", yes)?, probability("no", no)?))
 }
 
-/// An empty vector with room for `length` cells, or Python's own exception if there is not enough memory.
-fn with_capacity(length: usize) -> PyResult<Vec<u8>> {
+/// An empty vector with room for `length` items, or Python's own exception if there is not enough memory.
+pub(crate) fn with_capacity<T>(length: usize) -> PyResult<Vec<T>> {
     let mut cells = Vec::new();
     cells.try_reserve_exact(length).map_err(|error| pyo3::exceptions::PyMemoryError::new_err(error.to_string()))?;
     Ok(cells)

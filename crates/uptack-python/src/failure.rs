@@ -21,6 +21,11 @@ impl PyFailure {
         Self { kind: "request", message: message.into(), hint: None }
     }
 
+    /// A failure of this kind.
+    pub(crate) fn of_kind(kind: &'static str, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), hint: None }
+    }
+
     fn new(kind: &'static str, error: impl Display, hint: Option<&str>) -> Self {
         Self { kind, message: error.to_string(), hint: hint.map(str::to_owned) }
     }

@@ -5,8 +5,11 @@
 
 mod audit;
 mod channel;
+mod composition;
+mod contributions;
 mod failure;
 mod long_work;
+mod option_results;
 mod plan;
 mod privacy;
 mod results;
@@ -21,9 +24,15 @@ mod _core {
     #[pymodule_export]
     use super::channel::PyChannel;
     #[pymodule_export]
+    use super::composition::{PyComposition, release_loss};
+    #[pymodule_export]
+    use super::contributions::{PyContributions, mechanism};
+    #[pymodule_export]
+    use super::option_results::{audit_contributions, bars, contribution_privacy, simulate_contributions};
+    #[pymodule_export]
     use super::plan::{PyPlan, make_plan};
     #[pymodule_export]
-    use super::privacy::{PyComposition, all_views, release_loss, some_views};
+    use super::privacy::{all_views, some_views};
     #[pymodule_export]
     use super::results::{
         algebra, claim, consistent, each_confidence, evaluate, nearest, simulate, simultaneous_kind, verify,

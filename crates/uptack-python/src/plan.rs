@@ -6,18 +6,25 @@ use pyo3::prelude::*;
 use serde_json::{Value, json};
 use uptack::Fraction;
 use uptack::card::Card;
-use uptack::plan::{self, Form, Noise, Over, Solved, Trust, Unknown};
+use uptack::plan::{self, AnySolved, Asked, Form, Noise, Over, Solved, Trust, Unknown};
 use uptack_chart::{Axis, Chart, Scale};
-use uptack_document::{LinkedLimit, PlanError, Purpose, TrustWanted, Wanted, plan_json, plan_sheet, sheet_points};
+use uptack_document::{
+    LinkedLimit, PlanError, Purpose, TrustWanted, Wanted, any_plan_json, plan_json, plan_sheet, sheet_points,
+};
 
-use crate::channel::PyChannel;
 use crate::failure::{PyFailure, Result, internal, to_text};
 use crate::long_work::{Listener, counted};
 
 /// A plan with everything that its charts and card are made from.
 #[pyclass(name = "Plan", module = "uptack._core", frozen)]
 pub(crate) struct PyPlan {
-    outcome: Arc<Solved>,
+    outcome: Outcome,
+}
+
+/// The plan of a yes/no question, or of options.
+enum Outcome {
+    YesNo(Arc<Solved>),
+    Options(Box<AnySolved>),
 }
 
 impl From<PlanError> for PyFailure {
@@ -60,11 +67,14 @@ fn optional_word<T: Copy>(name: &str, said: Option<&str>, words: &[(&str, T)]) -
 
 /// Plans; an argument that is `None` is left out.
 #[pyfunction(name = "plan")]
-#[pyo3(signature = (yes, *, owners, epsilon, delta, error, answer_epsilon, linked_epsilon, noise, trust, participation, honest, minimum_batch, solve, form, objective, over, family, progress))]
+#[pyo3(signature = (yes, *, options, counts, most_yes, owners, epsilon, delta, error, answer_epsilon, linked_epsilon, noise, trust, participation, honest, minimum_batch, solve, form, objective, over, family, progress))]
 #[allow(clippy::too_many_arguments, reason = "they are keywords, and the package's own code names them again")]
 pub(crate) fn make_plan(
     py: Python<'_>,
     yes: (u64, u64),
+    options: Option<u64>,
+    counts: Option<u64>,
+    most_yes: Option<u64>,
     owners: Option<u64>,
     epsilon: Option<f64>,
     delta: f64,
@@ -83,7 +93,11 @@ pub(crate) fn make_plan(
     family: Option<String>,
     progress: Listener<'_>,
 ) -> PyResult<PyPlan> {
+    if family.is_some() && (options.is_some() || counts.is_some()) {
+        return Err(PyFailure::request("family: it is for plans of yes/no questions").with_hint("leave it out").into());
+    }
     let wanted = Wanted {
+        asked: read_asked(options, counts, most_yes)?,
         owners,
         over: word("over", over, OVERS)?,
         epsilon,
@@ -100,8 +114,26 @@ pub(crate) fn make_plan(
         family,
         ..Wanted::new(Purpose::Comparing, yes)
     };
-    let outcome = counted(py, progress, plan::PROGRESS, move |progress| wanted.plan(progress))?;
-    Ok(PyPlan { outcome: Arc::new(outcome) })
+    let outcome = counted(py, progress, plan::PROGRESS, move |progress| match wanted.asked {
+        Asked::YesNo => wanted.plan(progress).map(|solved| Outcome::YesNo(Arc::new(solved))),
+        _ => wanted.plan_any(progress).map(|solved| Outcome::Options(Box::new(solved))),
+    })?;
+    Ok(PyPlan { outcome })
+}
+
+/// What is asked: a yes/no question, unless options or counts are given.
+fn read_asked(options: Option<u64>, counts: Option<u64>, most_yes: Option<u64>) -> Result<Asked> {
+    // Numbers that are too large are refused by the planner, like those that are too small.
+    let number = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
+    match (options, counts, most_yes) {
+        (Some(_), Some(_), _) => Err(PyFailure::request("give options or counts, and not both")),
+        (_, None, Some(_)) => {
+            Err(PyFailure::request("most_yes: it needs counts").with_hint("of options, every owner has exactly one"))
+        }
+        (Some(options), None, None) => Ok(Asked::Options(number(options))),
+        (None, Some(counts), most) => Ok(Asked::Counts { counts: number(counts), most: number(most.unwrap_or(1)) }),
+        (None, None, None) => Ok(Asked::YesNo),
+    }
 }
 
 fn read_trust(noise: Option<&str>, trust: Option<&str>, linked_epsilon: Option<&str>) -> Result<TrustWanted> {
@@ -118,39 +150,46 @@ pub(crate) fn share(name: &str, text: &str) -> Result<Fraction> {
     Ok(text.parse::<Fraction>().map_err(|error| error.at(name))?)
 }
 
+impl PyPlan {
+    /// The plan of a yes/no question, which has cards and charts.
+    fn yes_no(&self, what: &str) -> Result<&Arc<Solved>> {
+        match &self.outcome {
+            Outcome::YesNo(solved) => Ok(solved),
+            Outcome::Options(_) => Err(PyFailure::request(format!("{what}: it is for plans of yes/no questions"))
+                .with_hint("to_dict() has the whole plan")),
+        }
+    }
+
+    fn card(&self) -> Result<Card> {
+        let solved = self.yes_no("card")?;
+        Ok(Card::new(&solved.request, &solved.plan))
+    }
+}
+
 #[pymethods]
 impl PyPlan {
     /// The output of `uptack plan --json`.
     fn document(&self) -> PyResult<String> {
-        to_text(&plan_json(&self.outcome))
-    }
-
-    /// The channel of the plan.
-    fn channel(&self) -> PyChannel {
-        PyChannel::new(self.outcome.plan.best.mechanism.clone())
-    }
-
-    /// The channels of the alternatives.
-    fn alternatives(&self) -> Vec<PyChannel> {
-        let channel = |choice: &plan::PlannedMechanism| PyChannel::new(choice.mechanism.clone());
-        self.outcome.plan.alternatives.iter().map(channel).collect()
+        match &self.outcome {
+            Outcome::YesNo(solved) => to_text(&plan_json(solved)),
+            Outcome::Options(solved) => to_text(&any_plan_json(solved).map_err(PyFailure::from)?),
+        }
     }
 
     /// The query card, as canonical JSON.
-    fn card_json(&self) -> String {
-        Card::new(&self.outcome.request, &self.outcome.plan).canonical()
+    fn card_json(&self) -> Result<String> {
+        Ok(self.card()?.canonical())
     }
 
     /// The query card, as TOML.
     fn card_toml(&self) -> PyResult<String> {
-        let card = Card::new(&self.outcome.request, &self.outcome.plan);
-        toml::to_string(&card).map_err(|error| internal(&error.to_string()))
+        toml::to_string(&self.card()?).map_err(|error| internal(&error.to_string()))
     }
 
     /// The charts: as SVG, and their data as JSON.
     #[pyo3(signature = (progress=None))]
     fn chart(&self, py: Python<'_>, progress: Listener<'_>) -> PyResult<(String, String)> {
-        let outcome = Arc::clone(&self.outcome);
+        let outcome = Arc::clone(self.yes_no("chart")?);
         let points = sheet_points(&outcome.request, &outcome.plan);
         let sheet = counted(py, progress, points, move |progress| {
             Ok::<_, PyFailure>(plan_sheet(&outcome.request, &outcome.plan, progress))

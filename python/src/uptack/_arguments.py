@@ -145,8 +145,8 @@ def _has_missing(array: Any) -> bool:
     )
 
 
-def counts(values: Any, size: int, name: str = "counts") -> list[int]:
-    """A count for each of ``size`` cells."""
+def counts(values: Any, size: int, name: str = "counts", cells: str = "cells") -> list[int]:
+    """A count for each of ``size`` cells, or options."""
     if isinstance(values, (list, tuple)):
         numbers = [whole(f"{name}[{index}]", value) for index, value in enumerate(values)]
     else:
@@ -160,7 +160,7 @@ def counts(values: Any, size: int, name: str = "counts") -> list[int]:
             if not 0 <= number <= LARGEST:
                 raise UptackError(f"{name}[{index}]: {number} is not between 0 and 2**63", "counts")
     if len(numbers) != size:
-        raise _wrong_number(name, numbers, size)
+        raise _wrong_number(name, numbers, size) if cells == "cells" else _other_options(name, len(numbers), size)
     return numbers
 
 
@@ -171,6 +171,10 @@ def _wrong_number(name: str, numbers: list[int], size: int) -> UptackError:
         return UptackError(words, "counts", f"count them first: {count}")
     hint = count if len(numbers) < size else "are they of another mechanism?"
     return UptackError(f"{name}: {len(numbers)} counts for {size} cells", "counts", hint)
+
+
+def _other_options(name: str, found: int, size: int) -> UptackError:
+    return UptackError(f"{name}: {found} counts for {size} options", "counts", "tally(reports) counts what privatize returned")
 
 
 def rows(values: Any, names: Sequence[str], name: str = "counts") -> list[Any]:

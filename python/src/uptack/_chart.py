@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Optional
 
+from . import _core
 from ._errors import UptackError
 
 if TYPE_CHECKING:
@@ -104,7 +105,36 @@ class Chart:
         return self.svg
 
     def __repr__(self) -> str:
-        return f"Chart({', '.join(self.titles)})"
+        return f"{type(self).__name__}({', '.join(self.titles)})"
+
+
+class BarChart(Chart):
+    """Bars with intervals, one below the other: as SVG, as data, and on matplotlib's axes."""
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, title: str, subtitle: str, bars: Sequence[tuple[str, float, float, float]]) -> BarChart:
+        """A chart of bars. If there are more than fit on a page, the largest come first.
+
+        - ``title``, ``subtitle``: what is written above them.
+        - ``bars``: for each its name, its length, and the ends of its interval.
+        """
+        shown = list(bars) if len(bars) <= _MOST_BARS else sorted(bars, key=lambda bar: -bar[1])
+        return cls(_core.bars(title, subtitle, shown), [{"title": title, "subtitle": subtitle, "bars": shown}])
+
+    @property
+    def data(self) -> dict[str, list[Any]]:
+        """All bars, as the columns name, value, low and high: ``pandas.DataFrame(chart.data)``."""
+        bars = self._panels[0]["bars"]
+        return {name: [bar[index] for bar in bars] for index, name in enumerate(("name", "value", "low", "high"))}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return BarChart, (self.svg, self._panels)
+
+
+#: More bars than this do not fit on a page.
+_MOST_BARS = 40
 
 
 def _figure(chart: Chart) -> Any:
@@ -122,6 +152,8 @@ def _figure(chart: Chart) -> Any:
 
 def _draw(axes: Any, panel: dict[str, Any]) -> None:
     """One chart. The plan is a ring; families that coincide have different markers and dashes."""
+    if "bars" in panel:
+        return _draw_bars(axes, panel)
     styles = ["-", "--", "-.", ":"]
     for number, series in enumerate(panel["series"]):
         x, y = series["x"], [float("nan") if value is None else value for value in series["y"]]
@@ -135,3 +167,16 @@ def _draw(axes: Any, panel: dict[str, Any]) -> None:
         getattr(axes, f"set_{name}label")(axis["label"])
         getattr(axes, f"set_{name}scale")("log" if axis["logarithmic"] else "linear")
     axes.legend(fontsize="small")
+
+
+def _draw_bars(axes: Any, panel: dict[str, Any]) -> None:
+    """Bars from the top, with whiskers."""
+    bars = panel["bars"][:_MOST_BARS]
+    places = range(len(bars))
+    axes.barh(places, [bar[1] for bar in bars], color="#0072B2", alpha=0.55)
+    axes.hlines(places, [bar[2] for bar in bars], [bar[3] for bar in bars], color="black")
+    axes.set_yticks(places, [bar[0] for bar in bars])
+    axes.invert_yaxis()
+    left_out = len(panel["bars"]) - len(bars)
+    axes.set_xlabel("owners" if left_out == 0 else f"owners; and {left_out} more, each of them smaller")
+    axes.set_title(f"{panel['title']}\n{panel['subtitle']}", fontsize="medium")

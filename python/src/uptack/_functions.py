@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, Iterable, Mapping, Optional, Sequence, Un
 from . import _arguments, _core
 from ._channel import Channel, ChannelLike, Estimate, channel_of
 from ._composition import Composition, LossDistribution
+from ._contributions import Contributions, MechanismLike, mechanism_of, with_options
 from ._errors import UptackError
 from ._privacy import Privacy, PrivacyTable
-from ._results import Algebra, Audit, Evaluation, Plan, Simulation, Verification
+from ._results import Algebra, Evaluation, Plan, Verification
 
 if TYPE_CHECKING:
-    from typing import Callable, Literal
+    from typing import Literal
 
     import numpy as np
     import numpy.typing as npt
@@ -42,6 +43,9 @@ _LARGEST_FILE = 16 << 20
 def plan(
     *,
     yes: Union[Whole, Sequence[Whole], range],
+    options: Union[Whole, Sequence[str], None] = None,
+    counts: Optional[Whole] = None,
+    most_yes: Optional[Whole] = None,
     owners: Optional[Whole] = None,
     epsilon: Optional[Real] = None,
     delta: Real = 1e-8,
@@ -62,7 +66,11 @@ def plan(
 ) -> Plan:
     """Plans the best mechanism. Leave out one of ``error``, ``epsilon`` and ``owners`` to solve for it.
 
-    - ``yes``: the expected number of yes-owners, or its smallest and largest value.
+    - ``yes``: the expected number of yes-owners, or its smallest and largest value; with options, of owners who have one of them.
+    - ``options``: each owner has one of these options: their names, or how many there are. Then the plan is about all of them
+      together, and its ``contributions`` are the mechanism.
+    - ``counts``: this many counts are published instead, such as the windows of a series.
+    - ``most_yes``: to how many of the counts one owner adds at most, by default 1.
     - ``owners``: how many are expected to answer.
     - ``epsilon``: the largest ε of what is published; ``trust`` says who has to be honest for it.
     - ``delta``: the δ of that ε. It is not used if one honest aggregator is enough, because then δ is 0.
@@ -86,8 +94,12 @@ def plan(
     linked: Optional[str] = linked_epsilon if isinstance(linked_epsilon, str) else None
     if linked_epsilon is not None and linked is None:
         linked = repr(_arguments.real("linked_epsilon", linked_epsilon))
+    names = None if options is None or hasattr(options, "__index__") else _option_names(options)
     asked: dict[str, Any] = {
         "yes": _arguments.pair("yes", yes),
+        "options": len(names) if names is not None else _arguments.optional_whole("options", options),
+        "counts": _arguments.optional_whole("counts", counts),
+        "most_yes": _arguments.optional_whole("most_yes", most_yes),
         "owners": _arguments.optional_whole("owners", owners),
         "epsilon": _arguments.optional_real("epsilon", epsilon),
         "delta": _arguments.real("delta", delta),
@@ -106,12 +118,22 @@ def plan(
         "family": _arguments.optional_word("family", family),
     }
     planned = _core.plan(**asked, progress=_arguments.listener(progress))
-    return Plan(json.loads(planned.document()), asked, planned)
+    return Plan(json.loads(planned.document()), asked, planned, names)
+
+
+def _option_names(options: Any) -> tuple[str, ...]:
+    if isinstance(options, (str, bytes)) or not hasattr(options, "__iter__"):
+        raise TypeError(f"options: expected a list of names or a number, got {type(options).__name__}")
+    names = tuple(_arguments.word(f"options[{index}]", name) for index, name in enumerate(options))
+    # Names that no mechanism with options accepts are refused before a plan is made for them.
+    if len(names) >= 2:
+        Contributions(f"choice(k={len(names)}, r=0)", options=names)
+    return names
 
 
 @overload
 def privacy(
-    channel: ChannelLike,
+    channel: MechanismLike,
     *,
     owners: Union[int, np.integer[Any]],
     delta: Optional[Real] = ...,
@@ -124,7 +146,7 @@ def privacy(
 ) -> Privacy: ...
 @overload
 def privacy(
-    channel: ChannelLike,
+    channel: MechanismLike,
     *,
     owners: Many,
     delta: Union[Real, Many, None] = ...,
@@ -137,7 +159,7 @@ def privacy(
 ) -> PrivacyTable: ...
 @overload
 def privacy(
-    channel: ChannelLike,
+    channel: MechanismLike,
     *,
     owners: Union[int, np.integer[Any]],
     delta: Many,
@@ -150,7 +172,7 @@ def privacy(
 ) -> PrivacyTable: ...
 @overload
 def privacy(
-    channel: ChannelLike,
+    channel: MechanismLike,
     *,
     owners: Union[int, np.integer[Any]],
     delta: None = ...,
@@ -162,7 +184,7 @@ def privacy(
     progress: Optional[Progress] = ...,
 ) -> PrivacyTable: ...
 def privacy(
-    channel: ChannelLike,
+    channel: MechanismLike,
     *,
     owners: Any,
     delta: Any = None,
@@ -178,18 +200,18 @@ def privacy(
     Any of ``owners``, ``delta`` and ``epsilon`` may be an array. Then the result is a ``PrivacyTable`` with one row for each element;
     arrays have the same length, and single numbers count for all rows.
 
-    - ``channel``: a channel, or its text.
+    - ``channel``: a channel, a mechanism with options, or the text of either.
     - ``owners``: how many owners there are; their number is public.
     - ``delta``: the δ at which ε is wanted, 1e-8 by default.
     - ``epsilon``: the ε at which δ is wanted instead.
     - ``repeat``: also the guarantee of that many releases together.
     - ``honest``: the share of the owners whose coins are counted on.
     - ``views``: one or more of ``"release"``, ``"linked"``, ``"answers"``, ``"one_aggregator"``, ``"owners_alone"`` and
-      ``"answers_with_release"``; only these are computed. By default all.
+      ``"answers_with_release"``; only these are computed. By default all. A mechanism with options has no answers.
     - ``work``: how many times the usual limit on the work the certificates may take.
     - ``progress``: is called with the steps that are done, and how many there are at most; for arrays, with the rows.
     """
-    law, listener = channel_of(channel), _arguments.listener(progress)
+    law, listener = mechanism_of(channel), _arguments.listener(progress)
     options = (
         _arguments.optional_whole("repeat", repeat),
         _arguments.exact("honest", honest),
@@ -212,7 +234,9 @@ def privacy(
     return PrivacyTable(rows)
 
 
-def _one_privacy(law: Channel, owners: Any, delta: Any, epsilon: Any, options: tuple[Any, ...], listener: Any) -> Privacy:
+def _one_privacy(
+    law: Union[Channel, Contributions], owners: Any, delta: Any, epsilon: Any, options: tuple[Any, ...], listener: Any
+) -> Privacy:
     repeat, honest, views, work = options
     if delta is None and epsilon is None:
         delta = 1e-8
@@ -225,16 +249,19 @@ def _one_privacy(law: Channel, owners: Any, delta: Any, epsilon: Any, options: t
         "progress": listener,
     }
     crowd = _arguments.whole("owners", owners)
-    if views is None:
-        document = _core.privacy(law._handle, crowd, **asked)
+    channel = law if isinstance(law, Channel) else law.yes_no
+    if channel is None:
+        document = _core.contribution_privacy(with_options(law), crowd, views=views, **asked)
+    elif views is None:
+        document = _core.privacy(channel._handle, crowd, **asked)
     else:
-        document = _core.some_views(law._handle, crowd, views=views, **asked)
+        document = _core.some_views(channel._handle, crowd, views=views, **asked)
     given = ("delta", asked["delta"]) if asked["epsilon"] is None else ("epsilon", asked["epsilon"])
-    return Privacy(json.loads(document), given)
+    return Privacy({**json.loads(document), "mechanism": law.mechanism}, given)
 
 
 def loss_distribution(
-    channel: ChannelLike,
+    channel: MechanismLike,
     *,
     owners: Whole,
     repetitions: Whole = 1,
@@ -245,7 +272,7 @@ def loss_distribution(
 ) -> LossDistribution:
     """A measure on privacy losses that dominates one release, for accountants other than ``compose``.
 
-    - ``channel``: a channel, or its text.
+    - ``channel``: a channel, a mechanism with options, or the text of either.
     - ``owners``: how many owners there are.
     - ``repetitions``: how many releases it is to be precise for when they are composed.
     - ``smallest_delta``: the smallest δ that it is to be precise for; smaller ones are bounded, too, but less sharply.
@@ -254,7 +281,7 @@ def loss_distribution(
     - ``progress``: is called with the steps that are done, and 0, because nobody knows how many there are.
     """
     spacing, losses, masses, infinity = _core.release_loss(
-        channel_of(channel)._handle,
+        mechanism_of(channel).mechanism,
         _arguments.whole("owners", owners),
         repetitions=_arguments.whole("repetitions", repetitions, 1),
         smallest_delta=_arguments.real("smallest_delta", smallest_delta),
@@ -266,7 +293,7 @@ def loss_distribution(
 
 
 def compose(
-    channels: Iterable[Union[ChannelLike, tuple[ChannelLike, Whole]]],
+    channels: Iterable[Union[MechanismLike, tuple[MechanismLike, Whole]]],
     *,
     owners: Whole,
     work: Whole = 1,
@@ -276,14 +303,14 @@ def compose(
 
     Nothing is computed yet: ``epsilon()`` and ``delta()`` of the result do that, and keep what they found.
 
-    - ``channels``: channels, or pairs of a channel and the number of its releases.
+    - ``channels``: channels or mechanisms with options, or pairs of one and the number of its releases.
     - ``owners``: the owners of every release.
     - ``work``: how many times the usual limit on the work each certificate may take.
     - ``progress``: is called with the steps that are done whenever the result computes something, and 0, because nobody knows how
       many there are.
     """
     times: dict[str, int] = {}
-    if isinstance(channels, (str, Channel)):
+    if isinstance(channels, (str, Channel, Contributions)):
         channels = [channels]
     try:
         listed = list(channels)
@@ -295,51 +322,10 @@ def compose(
         channel, count = entry if isinstance(entry, tuple) and len(entry) == 2 else (entry, 1)
         text = known.get(id(channel))
         if text is None:
-            text = known[id(channel)] = channel_of(channel).mechanism
+            text = known[id(channel)] = mechanism_of(channel).mechanism
         times[text] = times.get(text, 0) + _arguments.whole("times", count, 1)
     crowd, factor = _arguments.whole("owners", owners), _arguments.whole("work", work, 1)
     return Composition(tuple(times.items()), crowd, factor, _arguments.listener(progress))
-
-
-def simulate(
-    channel: ChannelLike,
-    *,
-    owners: Whole,
-    yes: Whole,
-    trials: Whole = 1000,
-    seed: Optional[Whole] = None,
-    confidence: Exact = 0.95,
-    interval: Interval = "auto",
-    per_owner: bool = False,
-    keep_estimates: bool = False,
-    progress: Optional[Progress] = None,
-) -> Simulation:
-    """Simulates complete runs, from truths to estimates.
-
-    - ``channel``: a channel, or its text.
-    - ``owners``: how many answer.
-    - ``yes``: for how many of them the truth is yes.
-    - ``trials``: how many runs.
-    - ``seed``: makes the runs reproducible; by default a new one, which the result has.
-    - ``confidence``: how sure each interval is to contain the truth.
-    - ``interval``: its kind; see ``Channel.estimate``.
-    - ``per_owner``: draw every owner by the real sampler. Otherwise the cost does not depend on the number of owners.
-    - ``keep_estimates``: keep the estimate of each run, as ``estimates`` of the result.
-    - ``progress``: is called with the runs that are done, and how many there are.
-    """
-    document, estimates = _core.simulate(
-        channel_of(channel)._handle,
-        owners=_arguments.whole("owners", owners),
-        yes=_arguments.whole("yes", yes),
-        trials=_arguments.whole("trials", trials),
-        seed=_arguments.optional_whole("seed", seed),
-        confidence=_arguments.exact("confidence", confidence),
-        interval=_arguments.word("interval", interval),
-        per_owner=bool(per_owner),
-        keep_estimates=bool(keep_estimates),
-        progress=_arguments.listener(progress),
-    )
-    return Simulation(json.loads(document), tuple(estimates) if keep_estimates else None)
 
 
 def algebra(text: str, *, owners: Optional[Whole] = None, yes: Optional[Whole] = None) -> Algebra:
@@ -399,65 +385,6 @@ def verify(
         progress=_arguments.listener(progress),
     )
     return Verification(json.loads(found))
-
-
-def audit(
-    randomizer: Union[ChannelLike, Callable[[Any], Any]],
-    *,
-    claimed_epsilon: Optional[Real] = None,
-    claimed_delta: Real = 0.0,
-    samples: Optional[Whole] = None,
-    confidence: Exact = 0.999,
-    vectorized: Union[bool, Whole] = False,
-    owners: Whole = 20,
-    delta: Real = 1e-8,
-    seed: Optional[Whole] = None,
-    progress: Optional[Progress] = None,
-) -> Audit:
-    """Tries to prove the claim about a randomizer wrong.
-
-    - ``randomizer``: any callable. It gets a truth (a bool) and returns whatever an owner would send; the audit looks at the whole
-      output, its length and, for numbers, its size. Or a channel: then our own sampler is audited against all claims of the channel.
-    - ``claimed_epsilon``, ``claimed_delta``: what is claimed of a callable.
-    - ``samples``: how many outputs to look at; by default a million, of a channel ten.
-    - ``confidence``: how sure all bounds together are to hold.
-    - ``vectorized``: the callable gets an array of truths, of this length if it is a number, and returns one output for each.
-    - ``owners``, ``delta``: of a channel, the size of the crowds whose release is audited, and the δ of its claim.
-    - ``seed``: of a channel, makes the coins reproducible.
-    - ``progress``: is called with the outputs that were seen, and how many there will be.
-    """
-    level = _arguments.exact("confidence", confidence)
-    heard = _arguments.listener(progress)
-    if isinstance(randomizer, (str, Channel)):
-        if claimed_epsilon is not None:
-            raise UptackError("claimed_epsilon: what a channel claims follows from it", "request", "leave it out")
-        document = _core.audit_channel(
-            channel_of(randomizer)._handle,
-            samples=_arguments.whole("samples", 10_000_000 if samples is None else samples),
-            owners=_arguments.whole("owners", owners),
-            delta=_arguments.real("delta", delta),
-            confidence=level,
-            seed=_arguments.optional_whole("seed", seed),
-            progress=heard,
-        )
-        return Audit(json.loads(document))
-    if not callable(randomizer):
-        raise TypeError(f"randomizer: expected a callable or a channel, got {type(randomizer).__name__}")
-    if claimed_epsilon is None:
-        raise UptackError("claimed_epsilon: what is claimed of the randomizer?")
-    batch = None
-    if vectorized is not False:
-        batch = 1 << 16 if vectorized is True else _arguments.whole("vectorized", vectorized, 1)
-    document = _core.audit_callable(
-        randomizer,
-        str(getattr(randomizer, "__qualname__", type(randomizer).__name__)),
-        claimed=(_arguments.real("claimed_epsilon", claimed_epsilon), _arguments.real("claimed_delta", claimed_delta)),
-        samples=_arguments.whole("samples", 1_000_000 if samples is None else samples),
-        confidence=level,
-        batch=batch,
-        progress=heard,
-    )
-    return Audit(json.loads(document))
 
 
 def evaluate(

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Iterable, Optional, Sequence, Union, overload
+from typing import TYPE_CHECKING, Any, Iterable, Optional, Sequence, Union, overload
 
+from . import _frames
 from ._errors import UptackError
 from ._result import AboutMechanism, Bounds, bounds, claim, table
+
+if TYPE_CHECKING:
+    from ._frames import FrameLibrary
 
 
 class Privacy(AboutMechanism):
@@ -48,6 +52,9 @@ class Privacy(AboutMechanism):
         try:
             return self._document["views"][name]
         except KeyError:
+            if self.mechanism.startswith(("choice(", "contributions(")):
+                words = f"{name}: a mechanism with options has no such view"
+                raise UptackError(words, "request", "an owner sends one report, which linked is about") from None
             asked = ", ".join(map(repr, self._document["views"]))
             words = f"{name} was not computed, only {asked}"
             raise UptackError(words, "request", f"ask for views=[{asked}, {name!r}], or leave out views") from None
@@ -137,7 +144,7 @@ class Privacy(AboutMechanism):
 class PrivacyTable(Sequence["Privacy"]):
     """The guarantees for several numbers of owners, ε or δ: a sequence of ``Privacy``, and a table.
 
-    ``pandas.DataFrame(table.columns)`` makes a frame of it.
+    ``to_frame()`` makes a DataFrame of it.
     """
 
     __slots__ = ("_rows",)
@@ -177,6 +184,13 @@ class PrivacyTable(Sequence["Privacy"]):
         rows = [_flat_row(row) for row in self._rows]
         names = list(dict.fromkeys(name for row in rows for name in row))
         return {name: [row.get(name) for row in rows] for name in names}
+
+    def to_frame(self, library: Optional[FrameLibrary] = None) -> Any:
+        """The columns as a DataFrame.
+
+        - ``library``: ``"pandas"`` or ``"polars"``; by default the first one that is installed.
+        """
+        return _frames.frame(self.columns, library)
 
     def __repr__(self) -> str:
         return f"PrivacyTable({len(self)} rows: {', '.join(self.columns)})"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Optional
 
-from . import _arguments, _core
+from . import _arguments, _core, _frames
 from ._channel import Channel
 from ._chart import Chart
 from ._errors import UptackError
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from ._arguments import Progress
+    from ._contributions import Contributions
+    from ._frames import FrameLibrary
 
 
 class Choice(Result):
@@ -29,8 +31,15 @@ class Choice(Result):
 
     @property
     def channel(self) -> Channel:
-        """Its channel."""
+        """Its channel, if it is about a yes/no question."""
         return Channel(self.mechanism)
+
+    @property
+    def contributions(self) -> Contributions:
+        """The mechanism, if it has options."""
+        from ._contributions import Contributions
+
+        return Contributions(self.mechanism)
 
     @property
     def sd(self) -> float:
@@ -72,17 +81,24 @@ class Choice(Result):
 class Plan(Choice):
     """The best mechanism for a request, and the best of each other family."""
 
-    __slots__ = ("_asked", "_handle")
+    __slots__ = ("_asked", "_handle", "_options")
     _asked: dict[str, Any]
     _handle: Optional[_core.Plan]
+    _options: Optional[tuple[str, ...]]
 
-    def __init__(self, document: dict[str, Any], asked: dict[str, Any], handle: Optional[_core.Plan] = None) -> None:
+    def __init__(
+        self,
+        document: dict[str, Any],
+        asked: dict[str, Any],
+        handle: Optional[_core.Plan] = None,
+        options: Optional[tuple[str, ...]] = None,
+    ) -> None:
         super().__init__(document)
-        object.__setattr__(self, "_asked", asked)
-        object.__setattr__(self, "_handle", handle)
+        for name, value in (("_asked", asked), ("_handle", handle), ("_options", options)):
+            object.__setattr__(self, name, value)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self._document, self._asked)
+        return type(self), (self._document, self._asked, None, self._options)
 
     def _planned(self) -> _core.Plan:
         """The plan behind the document. After unpickling it is planned again, with the same result."""
@@ -91,6 +107,19 @@ class Plan(Choice):
             handle = _core.plan(**self._asked, progress=None)
             object.__setattr__(self, "_handle", handle)
         return handle
+
+    @property
+    def contributions(self) -> Contributions:
+        """The mechanism with the names of its options, if the plan is about options or counts."""
+        from ._contributions import Contributions
+
+        return Contributions(self.mechanism, options=self._options)
+
+    @property
+    def tradeoff(self) -> dict[str, list[Any]]:
+        """What a limit on the linked ε costs, as the columns linked and sd; None is no limit. Empty without noise."""
+        rows = self._document["tradeoff"]
+        return {name: [row[name] for row in rows] for name in ("linked", "sd")}
 
     @property
     def alternatives(self) -> tuple[Choice, ...]:
@@ -356,6 +385,13 @@ class Evaluation(Result):
         for name in names:
             columns[name] = [row.get(name) for row in flat]
         return columns
+
+    def to_frame(self, library: Optional[FrameLibrary] = None) -> Any:
+        """The rows as a DataFrame.
+
+        - ``library``: ``"pandas"`` or ``"polars"``; by default the first one that is installed.
+        """
+        return _frames.frame(self.rows, library)
 
     @property
     def complete(self) -> bool:

@@ -1,11 +1,9 @@
 //! `uptack estimate` of a mechanism with options: every option, and the mean and quantiles of their values.
 
-use uptack::Published;
-use uptack::contribution::{Bins, Contributions, OptionNames};
+use uptack::contribution::{Contributions, OptionNames};
 use uptack::display;
-use uptack::estimate::Confidence;
 use uptack::estimate::options::{MeanEstimate, OptionEstimate, OptionEstimator, QuantileEstimate};
-use uptack_document::{EstimatedOptions, OptionTally, interval_name};
+use uptack_document::{EstimatedOptions, OptionScale, OptionTally, interval_name};
 
 use super::bars::{Bar, BarChart};
 use crate::arguments::{IntervalArguments, number};
@@ -39,28 +37,30 @@ impl Estimate<'_> {
         let names = self.names(&tally, &scale)?;
         let (confidence, kind) = (self.intervals.confidence, self.intervals.kind());
         // A mechanism from which nothing can be estimated is not the tally's fault.
-        let estimator = OptionEstimator::new(self.asked)?;
-        let mut found = EstimatedOptions::of(self.asked, names, &tally, confidence, kind).at(self.input)?;
-        let published = tally.published(self.asked)?;
-        found.mean = match &scale {
-            Scale::Bins(bins) => Some(estimator.mean_of_bins(&published, bins, None, confidence)?),
-            Scale::Values(values) => Some(mean_of(&estimator, &published, values, confidence)?),
-            Scale::None => None,
-        };
+        OptionEstimator::new(self.asked)?;
+        let found = EstimatedOptions::of(self.asked, names, &tally, confidence, kind).at(self.input)?;
+        let mut found = self.with_mean(found, &tally, &scale)?;
         if let Some(shares) = self.quantiles {
-            let ordered = scale.ordered(self.asked.options());
             let shares = numbers(shares, "--quantiles")?;
-            found.quantiles = estimator.quantiles_among(&published, &ordered, &shares, confidence).at("--quantiles")?;
+            found = found.with_quantiles(self.asked, &tally, &scale, &shares).at("--quantiles")?;
         }
         let mechanism = self.asked.to_string();
         print_result(json, &found.json(&mechanism), || self.describe(&found))
     }
 
-    fn scale(&self) -> Result<Scale> {
+    fn with_mean(&self, found: EstimatedOptions, tally: &OptionTally, scale: &OptionScale) -> Result<EstimatedOptions> {
+        let found = found.with_mean(self.asked, tally, scale);
+        match scale {
+            OptionScale::Values(_) => found.at("--values").or_hint("a mean is over owners with one option each"),
+            OptionScale::Bins(_) | OptionScale::None => Ok(found?),
+        }
+    }
+
+    fn scale(&self) -> Result<OptionScale> {
         match (self.bins, self.values) {
-            (Some(edges), _) => bins(edges, self.asked).map(Scale::Bins),
-            (None, Some(values)) => self.checked_values(values).map(Scale::Values),
-            (None, None) => Ok(Scale::None),
+            (Some(edges), _) => bins(edges, self.asked).map(OptionScale::Bins),
+            (None, Some(values)) => self.checked_values(values).map(OptionScale::Values),
+            (None, None) => Ok(OptionScale::None),
         }
     }
 
@@ -81,9 +81,9 @@ impl Estimate<'_> {
     }
 
     /// The options' names: those that are given, those of the bins or of the tally, or numbers.
-    fn names(&self, tally: &OptionTally, scale: &Scale) -> Result<OptionNames> {
+    fn names(&self, tally: &OptionTally, scale: &OptionScale) -> Result<OptionNames> {
         let given = match scale {
-            Scale::Bins(bins) => Some(bins.names()),
+            OptionScale::Bins(bins) => Some(bins.names()),
             _ => self.options.map(OptionsArgument::names).transpose()?,
         };
         given.as_ref().map_or(Ok(()), |given| check_names(given, self.asked))?;
@@ -120,38 +120,6 @@ impl Estimate<'_> {
         text.push('\n');
         text
     }
-}
-
-/// What the options mean as numbers.
-enum Scale {
-    None,
-    Values(Vec<Option<f64>>),
-    Bins(Bins),
-}
-
-impl Scale {
-    /// The options in the order of their values; those without a value are left out.
-    fn ordered(&self, options: usize) -> Vec<usize> {
-        match self {
-            Self::None => (0..options).collect(),
-            Self::Bins(bins) => bins.ordered(),
-            Self::Values(values) => {
-                let mut ordered: Vec<usize> = (0..options).filter(|&option| values[option].is_some()).collect();
-                ordered.sort_by(|&a, &b| values[a].partial_cmp(&values[b]).expect("values are numbers"));
-                ordered
-            }
-        }
-    }
-}
-
-fn mean_of(
-    estimator: &OptionEstimator,
-    published: &Published,
-    values: &[Option<f64>],
-    confidence: Confidence,
-) -> Result<MeanEstimate> {
-    let mean = estimator.mean_among(published, values, confidence).at("--values");
-    mean.or_hint("a mean is over owners with one option each")
 }
 
 /// Refuses a tally of other options than those that are given.
