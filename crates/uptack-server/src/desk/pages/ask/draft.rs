@@ -75,10 +75,12 @@ fn question_of_devices(fields: &FormFields) -> FieldResult<Question> {
     }
     let words = "say what a yes is, as in station == \"7\", name an attribute for a ballot, or let people answer";
     let predicate = required(fields, "predicate", words)?;
-    for name in ["values", "most_yes"] {
-        if fields.given(name).is_some() {
-            return Err(FieldFault::of(name, "this belongs to a ballot; name its attribute, or leave this empty"));
-        }
+    if fields.given("values").is_some() {
+        return Err(FieldFault::of("values", "this belongs to a ballot; name its attribute, or leave this empty"));
+    }
+    if fields.given("most_yes").is_some() && whole::times(fields)?.is_none() {
+        let words = "this belongs to a ballot or a series; name an attribute, ask more than once, or leave this empty";
+        return Err(FieldFault::of("most_yes", words));
     }
     Question::single(predicate, &Declared::default()).map_err(FieldFault::at("predicate"))
 }

@@ -58,13 +58,17 @@ const BALLOT: [FormField; 2] = [
     FormField {
         name: "most_yes",
         label: "Most yes",
-        help: "How many of them one person answers with yes; 1 by default",
+        help: "In how many of all counts one person is counted, in all windows together; 1 by default",
     },
 ];
 
 const WHEN: [FormField; 2] = [
     FormField { name: "closes", label: "Answers are taken for", help: "Such as 90s, 10m, 2h or 1d" },
-    FormField { name: "times", label: "Times", help: "More than one makes a series, priced as a whole" },
+    FormField {
+        name: "times",
+        label: "Times",
+        help: "More than one makes a series, priced as a whole. Windows miss people who were counted as often as allowed before",
+    },
 ];
 
 const TRUST: [(&str, &str); 3] = [
