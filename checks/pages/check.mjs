@@ -163,7 +163,7 @@ async function faults_of_the_form(page, base, script) {
   await page.fill("#yes", "0..300");
   await page.fill("#times", "288");
   await update();
-  await page.waitForSelector("#plan:has-text('One of the 288 counts')");
+  await page.waitForSelector("#plan:has-text('at most 1 of the 288 counts')");
 }
 
 async function marked(page, field, text) {
