@@ -24,7 +24,7 @@ use crate::{
     predicate::Predicate,
 };
 
-/// The most questions on one ballot: a device has to evaluate them all.
+/// The most questions on one ballot, and the most contributions of one owner: a device has to evaluate, toss and keep them all.
 pub const MOST_QUESTIONS: usize = 4096;
 /// How much work recomputing a card's claims may take: some seconds on a small device.
 pub const WORK: u64 = 200_000_000;
@@ -256,6 +256,7 @@ impl Checker {
 
     fn judge(&self, opened: OpenedCard) -> Result<Allowed, Refusal> {
         let card = &opened.card;
+        check_contributions(card)?;
         let parameters = card_task::parameters(card).map_err(refusal)?;
         let window = card.window().map_err(refusal)?;
         let asked = self.asked(card)?;
@@ -519,6 +520,19 @@ fn affordable(card: &Card) -> Result<(), Refusal> {
         return Err(Refusal(format!("the claims for {owners} owners cannot be verified within the work allowed")));
     }
     Ok(())
+}
+
+/// Refuses more contributions than a device can toss for and keep.
+fn check_contributions(card: &Card) -> Result<(), Refusal> {
+    match &card.mechanism {
+        AnyMechanism::Contributions(contributions) if contributions.most() as usize > MOST_QUESTIONS => {
+            Err(Refusal(format!(
+                "the card asks for {} contributions of one owner; at most {MOST_QUESTIONS} are made",
+                contributions.most()
+            )))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Refuses aggregators that the policy does not name.

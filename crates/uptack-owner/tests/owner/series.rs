@@ -149,6 +149,13 @@ async fn a_desk_that_changes_a_series_under_one_charge_is_refused_or_charges_ane
         card.ballot.as_mut().unwrap().most_yes = 2;
     });
     assert!(more_contributions.contains("claims an epsilon of"), "{more_contributions}");
+    // A card that would keep the device busy with tossing.
+    let busy = changed(&|card| {
+        card.series.as_mut().unwrap().times = 4000;
+        card.ballot.as_mut().unwrap().most_yes = 5000;
+        card.mechanism = "contributions(counts=8000,most=5000,r=0.0001) + laplace(scale=4)".parse().unwrap();
+    });
+    assert!(busy.contains("asks for 5000 contributions of one owner"), "{busy}");
     // A longer series that states what is true costs once more.
     let mut longer = window(&world, "contributions(counts=8,most=2,r=0.01) + laplace(scale=4)", 2, starts, 1);
     state_claims(&mut longer);
