@@ -1,6 +1,7 @@
 //! The core as its users see it: one binary, one module for each subject.
 
 mod contribution_claims;
+mod contribution_errors;
 mod coverage;
 mod exact_coverage;
 mod family;

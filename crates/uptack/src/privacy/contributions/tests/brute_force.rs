@@ -107,6 +107,13 @@ fn no_crowd_is_above_the_bound_and_one_attains_the_lower_end() {
     }
 }
 
+#[test]
+fn no_crowd_of_ten_among_four_or_five_options_is_above_the_bound() {
+    check_every_crowd(&choice(4, "0.8", "0.02"), 10);
+    check_every_crowd(&choice(4, "1", "0.1"), 10);
+    check_every_crowd(&choice(5, "1", "0.03"), 10);
+}
+
 /// The two options of a move are not a yes/no question: the target leaves one count and joins another.
 #[test]
 fn the_certificate_of_the_pair_of_options_alone_is_unsound() {
