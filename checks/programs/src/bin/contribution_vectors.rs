@@ -29,7 +29,7 @@ const SCALES: [&str; 7] = ["0.05", "1/3", "1", "2", "22/7", "40", "1234.5"];
 
 /// Claims are whole multiples of 10^−12.
 const UNITS: f64 = 1e12;
-/// How far ε of one contribution must be from a whole number of units, unless it is one: doubles must tell on which side it is.
+/// How far ε must be from a whole number of units, unless it is one: doubles must tell on which side it is.
 const APART: f64 = 0.15;
 
 fn main() -> Result<(), uptack::Error> {
@@ -47,7 +47,7 @@ fn main() -> Result<(), uptack::Error> {
 /// One row; none where ε is so close to a decimal that doubles might not decide.
 fn row(contributions: &Contributions, valid: bool) -> Option<String> {
     let (claim, law) = (one_aggregator(contributions)?, contributions.law());
-    let beyond = (approximate(contributions)? * UNITS).rem_euclid(1.0);
+    let beyond = (approximate(contributions)? * f64::from(contributions.most()) * UNITS).rem_euclid(1.0);
     let plain = law.other().numerator() == 0 && law.silent().numerator() == 0;
     if !plain && !(APART..=1.0 - APART).contains(&beyond) {
         return None;

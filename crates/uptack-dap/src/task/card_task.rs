@@ -5,6 +5,7 @@
 //! them to different tasks, and nobody could be given a smaller minimum batch than the card's.
 
 use uptack::card::{Card, CardQuestion};
+use uptack::contribution::AnyMechanism;
 
 use crate::{
     address, ballot,
@@ -67,6 +68,9 @@ pub fn parameters(card: &Card) -> Result<TaskParameters> {
         Ok::<_, Error>(url)
     };
     let channel = card.checked_channel().map_err(fault)?;
+    if matches!(card.mechanism, AnyMechanism::Contributions(_)) {
+        card.check_form().map_err(fault)?;
+    }
     let vdaf = match (card.asked(), channel.noise()) {
         (CardQuestion::Person(_) | CardQuestion::Predicate(_), _) => VdafKind::for_channel(&channel),
         (CardQuestion::Ballot(asked), None) => ballot::kind(asked.queries.len()),

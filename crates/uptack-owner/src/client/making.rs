@@ -64,6 +64,10 @@ impl Client {
                 settled.ended.push((due, State::Lost));
                 continue;
             };
+            if self.has_lost_coins(&due, accepted)? {
+                settled.ended.push((due, State::Lost));
+                continue;
+            }
             match self.make(owners, &due, accepted).await {
                 Ok(report) => made.push(report),
                 // Without the aggregators' keys nothing can be made; nothing was tossed either.
@@ -74,6 +78,12 @@ impl Client {
         self.ledger.settle(&settled.ended)?;
         self.ledger.postpone_preparing(&settled.later)?;
         Ok(made.len())
+    }
+
+    /// Whether the coins of a series were deleted because it seemed to have ended: the clock was wrong, and nothing is tossed twice.
+    fn has_lost_coins(&self, due: &Due, accepted: &Allowed) -> Result<bool> {
+        let tossed = self.ledger.toss(&due.owner, &accepted.names.charge.to_string())?;
+        Ok(tossed.is_some_and(|tossed| tossed.coins.is_empty()) && self.ledger.report(due)?.is_none())
     }
 
     /// Makes an entry's report, or seals it again under the same id with the cell that was tossed before.

@@ -67,6 +67,8 @@ impl std::error::Error for LedgerFailure {
 
 /// Entries whose report is ready to be sent.
 const READY: &str = "FROM entries JOIN reports USING (owner, query) WHERE state = 'due' AND stale = 0";
+/// Deletes the coins of series that have ended. The row stays: if the clock was wrong, and the series goes on, nobody tosses again.
+const OVERWRITE_TOSSES: &str = "UPDATE tosses SET coins = x'', used = 0 WHERE ends <= ?1 AND coins <> x''";
 /// Entries whose report was not made yet, or has to be sealed again.
 const UNPREPARED: &str =
     "FROM entries LEFT JOIN reports USING (owner, query) WHERE state = 'due' AND ifnull(stale, 1) = 1";
@@ -332,7 +334,7 @@ impl Ledger {
         Ok(found.optional()?)
     }
 
-    /// The coins of an owner for a series of which a report was made before.
+    /// The coins of an owner for a series of which a report was made before; they are empty if the series has ended.
     pub fn toss(&self, owner: &str, charge: &str) -> Result<Option<SeriesToss>> {
         let connection = self.lock();
         let mut statement =
@@ -537,7 +539,6 @@ fn delete_closed(transaction: &Transaction<'_>, now: u64) -> Result<(usize, usiz
     let late = "query IN (SELECT query FROM cards WHERE closes <= ?1)";
     let delete = format!("DELETE FROM reports WHERE {late}");
     let update = format!("UPDATE entries SET state = 'expired' WHERE state = 'due' AND {late}");
-    let deleted = transaction.execute(&delete, [now as i64])?
-        + transaction.execute("DELETE FROM tosses WHERE ends <= ?1", [now as i64])?;
+    let deleted = transaction.execute(&delete, [now as i64])? + transaction.execute(OVERWRITE_TOSSES, [now as i64])?;
     Ok((deleted, transaction.execute(&update, [now as i64])?))
 }

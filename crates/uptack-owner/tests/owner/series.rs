@@ -8,7 +8,7 @@ use uptack_dap::clock::Clock;
 use uptack_dap::signed::SignedCard;
 use uptack_owner::attributes::Attributes;
 use uptack_owner::client::Status;
-use uptack_owner::ledger::Due;
+use uptack_owner::ledger::{Due, State};
 use uptack_owner::policy::Policy;
 
 use crate::world::*;
@@ -116,9 +116,29 @@ async fn coins_are_tossed_once_for_a_series_and_deleted_when_it_ends() {
         let late = device_at(directory.path(), &world, starts + TIMES * EVERY);
         if number == TIMES {
             late.ledger().expire(starts + TIMES * EVERY).unwrap();
-            assert_eq!(late.ledger().toss("self", &charge.to_string()).unwrap(), None);
+            let left = late.ledger().toss("self", &charge.to_string()).unwrap().unwrap();
+            assert_eq!((left.coins, left.used), (Vec::new(), 0));
         }
     }
+}
+
+/// A clock that is wrong for a moment makes a series seem to have ended. Its coins are deleted then, and are not tossed again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_clock_that_jumps_beyond_a_series_and_back_does_not_toss_again() {
+    let world = World::start().await;
+    let (starts, mechanism) = (starts(), "contributions(counts=8,most=1,r=0) + laplace(scale=4)");
+    let directory = tempfile::tempdir().unwrap();
+    let owners = BTreeMap::from([owner("self", r#"{"station": ["a"]}"#)]);
+    let (first, _) = world.serve(window(&world, mechanism, 1, starts, 1)).await;
+    let device = device_at(directory.path(), &world, moment_in(starts, 1));
+    assert_eq!(bits(&device, &first, &owners, "self").await, [1, 0]);
+    device.ledger().expire(starts + TIMES * EVERY).unwrap();
+    drop(device);
+    let (second, _) = world.serve(window(&world, mechanism, 1, starts, 2)).await;
+    let device = device_at(directory.path(), &world, moment_in(starts, 2));
+    device.consider(&["self"], std::slice::from_ref(&second)).unwrap();
+    assert_eq!(device.prepare(&owners).await.unwrap(), 0);
+    assert_eq!(device.ledger().state("self", &second.query).unwrap(), Some(State::Lost));
 }
 
 /// A desk cannot get a second toss, or more contributions, for one charge: any other number of windows, questions or contributions is

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::stated::decimal;
 use super::{Card, Timestamp};
 use crate::contribution::AnyMechanism;
+use crate::display::grouped;
 use crate::error::{Error, Result};
 use crate::privacy::composition::Ballot;
 
@@ -91,6 +92,18 @@ impl Card {
         queries.ok_or_else(|| Error::card("the card's series is empty or without end"))
     }
 
+    /// In how many of the counts each owner is counted, and whom the counts therefore miss; `None` for independent questions.
+    pub fn contribution_words(&self) -> Option<String> {
+        let AnyMechanism::Contributions(contributions) = &self.mechanism else { return None };
+        let (most, counts) = (contributions.most(), grouped(contributions.counts() as u64));
+        let often = if most == 1 { "one".to_owned() } else { grouped(most.into()) };
+        let missed = match self.series {
+            Some(_) => "windows miss owners who were counted that often before",
+            None => "later questions miss owners who were counted that often before",
+        };
+        Some(format!("each owner is counted in at most {often} of the {counts} counts: {missed}"))
+    }
+
     /// The card that stands for its whole series: without the fields in which the cards of the series differ.
     pub fn without_number(&self) -> Self {
         let mut card = Self { opens: None, closes: None, ..self.clone() };
@@ -105,8 +118,8 @@ impl Card {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CardBallot {
-    /// The most questions that an owner answers with a true yes, in all windows of a series together if the aggregators add
-    /// noise; any further ones are answered as no.
+    /// The most questions that an owner answers with a true yes, in all windows of a series together if the mechanism is one of
+    /// contributions; any further ones are answered as no.
     #[serde(with = "decimal")]
     pub most_yes: u64,
     /// The questions, in the order of the report.

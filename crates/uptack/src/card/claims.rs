@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::stated::{Claim, Stated, decimal};
 use crate::channel::Channel;
+use crate::contribution::Contributions;
 use crate::error::Result;
-use crate::privacy::contributions::ContributionViews;
 use crate::privacy::{self, Delta, Guarantee, Repeated, Target, Views, WorkLimit};
 
 /// The claims of a card: each an ε, rounded up, or `none`.
@@ -38,8 +38,8 @@ pub struct Claims {
 pub enum CardViews {
     /// Those of each question.
     YesNo(Box<Views>),
-    /// Those of everything that the card asks together.
-    Contributions(Box<ContributionViews>),
+    /// Contributions are claimed without a crowd.
+    Contributions,
 }
 
 /// The claims of a ballot or a series of independent questions as a whole, at the same δ.
@@ -75,14 +75,18 @@ impl Claims {
     }
 
     /// The claims of contributions, for everything that the card asks together.
-    pub fn of_contributions(views: &ContributionViews) -> Self {
-        let Target::Delta(delta) = views.release.target() else { unreachable!("claims are made at a delta") };
+    ///
+    /// The release is claimed without counting on other owners: the windows of a series may have different ones, and the
+    /// certificate for a crowd is for owners who are in all counts alike.
+    pub fn of_contributions(contributions: &Contributions, delta: Delta) -> Self {
+        let linked = privacy::contributions::linked_epsilon(contributions);
+        let noise = privacy::contributions::one_aggregator(contributions).map(|claim| claim.upper());
         Self {
             delta: Stated::try_from(delta.value()).expect("a delta is written as one"),
             answers: Vec::new(),
-            linked: Claim::at_most(views.linked),
-            one_aggregator: views.one_aggregator.map(|claim| Claim::at_most(Some(claim.upper()))),
-            release: Claim::at_most(views.release.value().map(|value| value.upper())),
+            linked: Claim::at_most(linked),
+            one_aggregator: noise.map(|epsilon| Claim::at_most(Some(epsilon))),
+            release: Claim::at_most(noise.into_iter().chain(linked).reduce(f64::min)),
             answers_with_release: Vec::new(),
             whole: None,
         }

@@ -32,7 +32,6 @@ use crate::contribution::{AnyMechanism, Contributions};
 use crate::error::{Error, Result};
 use crate::fraction::Fraction;
 use crate::plan::{ContributionPlan, Plan, PlannedContributions, PlannedMechanism, Request, USUAL_DELTA};
-use crate::privacy::contributions::ContributionViews;
 use crate::privacy::{self, Delta, Target, Views, WorkLimit};
 use crate::progress::Progress;
 use stated::{decimal, write_canonical};
@@ -140,9 +139,8 @@ impl Card {
     pub fn of_contributions(request: &Request, plan: &ContributionPlan) -> Result<Self> {
         let PlannedContributions { mechanism, sd, .. } = &plan.best;
         let delta = request.release.map_or_else(|| Delta::new(USUAL_DELTA), |(_, delta)| Ok(delta))?;
-        let (owners, target) = (request.claim_owners()?, Target::Delta(delta));
-        let views = ContributionViews::of(mechanism, owners, target, WorkLimit::default())?;
-        Ok(Self::of_mechanism(mechanism.clone().into(), request, *sd, Claims::of_contributions(&views)))
+        let claims = Claims::of_contributions(mechanism, delta);
+        Ok(Self::of_mechanism(mechanism.clone().into(), request, *sd, claims))
     }
 
     fn of_mechanism(mechanism: AnyMechanism, request: &Request, sd: f64, claims: Claims) -> Self {
@@ -266,9 +264,7 @@ impl Card {
         let mechanism = match &self.mechanism {
             AnyMechanism::YesNo(mechanism) => mechanism,
             AnyMechanism::Contributions(contributions) => {
-                let views = ContributionViews::of(contributions, owners, target, limit)?;
-                let claims = Claims::of_contributions(&views);
-                return Ok((CardViews::Contributions(Box::new(views)), claims));
+                return Ok((CardViews::Contributions, Claims::of_contributions(contributions, delta)));
             }
         };
         let channel = mechanism.channel();
@@ -280,7 +276,7 @@ impl Card {
 
     /// Checks the rules that the types do not express: the card has one question or a ballot, a ballot can hold the mechanism's
     /// answers, and contributions are to everything that the card asks.
-    fn check_form(&self) -> Result<()> {
+    pub fn check_form(&self) -> Result<()> {
         if let CardQuestion::Ballot(ballot) = self.asked() {
             if self.predicate.is_some() {
                 return Err(Error::card("the card has both a predicate and a ballot"));

@@ -17,10 +17,23 @@ pub(crate) struct Exponential {
 }
 
 impl Exponential {
+    /// Bits after the binary point.
+    pub(crate) const BITS: u32 = BITS;
+
     /// e^x for an absolute value of at most about a hundred.
     pub(crate) fn of(x: &BigRational) -> Self {
         let positive = Self::of_positive(&x.abs());
         if x.is_negative() { positive.reciprocal() } else { positive }
+    }
+
+    /// The lower end in units of 2^−[`Exponential::BITS`].
+    pub(crate) fn lower_units(&self) -> &BigInt {
+        &self.lower
+    }
+
+    /// The upper end in units of 2^−[`Exponential::BITS`].
+    pub(crate) fn upper_units(&self) -> &BigInt {
+        &self.upper
     }
 
     pub(crate) fn lower(&self) -> BigRational {

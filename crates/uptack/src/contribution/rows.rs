@@ -41,6 +41,8 @@ enum RowForm {
 
 /// A row that names no option.
 const NO_OPTION: &str = "⊥";
+/// A truth that is no option.
+const NONE: &str = "none";
 /// Between two options of a row.
 const SEPARATOR: char = ';';
 const CHOICE_OF: &str = "choice of ";
@@ -70,11 +72,31 @@ impl RowHeader {
     }
 
     fn checked(self) -> Result<Self> {
-        let cannot_be_written = |name: &&String| name.contains([SEPARATOR, '\n', '\r']) || *name == NO_OPTION;
+        self.check_numbers()?;
+        // Where an owner may have no option, `none` says so.
+        let is_none = |name: &str| name == NONE && self.form != RowForm::Choice;
+        let cannot_be_written =
+            |name: &&String| name.contains([SEPARATOR, '\n', '\r']) || *name == NO_OPTION || is_none(name);
         match self.names.names().iter().find(cannot_be_written) {
             None => Ok(self),
             Some(name) => Err(Error::parameter(format!("rows cannot hold an option called `{}`", shortened(name)))
-                .with_hint("leave out semicolons, line ends and ⊥: they have a meaning in rows")),
+                .with_hint(
+                    "leave out semicolons, line ends, ⊥ and, for contributions, `none`: they have a meaning in rows",
+                )),
+        }
+    }
+
+    /// A choice is among two options at least, and nobody contributes to more counts than there are.
+    fn check_numbers(&self) -> Result<()> {
+        let options = self.names.len();
+        match self.form {
+            RowForm::Choice if options < 2 => {
+                Err(Error::parameter("one option is not a choice").with_hint("a choice has at least 2 options"))
+            }
+            RowForm::UpTo(most) if most < 1 || most as usize > options => {
+                Err(Error::parameter(format!("an owner cannot have up to {most} of {options} options")))
+            }
+            _ => Ok(()),
         }
     }
 

@@ -50,13 +50,12 @@ impl Toss {
     fn draw_from(contributions: &Contributions, coins: &mut impl Coins) -> Result<Self> {
         let law = contributions.law();
         let (telling, other) = (law.telling().numerator(), law.other().numerator());
-        let place = |_| {
-            let mut bytes = [0; 8];
-            coins.fill(&mut bytes)?;
-            let coin = u128::from(u64::from_le_bytes(bytes));
-            Ok(place_of(coin, telling, other, contributions.counts() as u32))
+        let mut bytes = vec![0; 8 * contributions.most() as usize];
+        coins.fill(&mut bytes)?;
+        let place = |coin: &[u8; 8]| {
+            place_of(u128::from(u64::from_le_bytes(*coin)), telling, other, contributions.counts() as u32)
         };
-        Ok(Self { places: (0..contributions.most()).map(place).collect::<Result<_>>()? })
+        Ok(Self { places: bytes.as_chunks().0.iter().map(place).collect() })
     }
 
     /// The bits of the counts from number `first` on, one for each of the truths. `used` is how many true counts there were before,

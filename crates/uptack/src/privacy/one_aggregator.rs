@@ -93,23 +93,25 @@ fn epsilon_in_units(bit: SummedBit, noise: &DiscreteLaplace) -> (u64, u64) {
         return inverse_scale_in_units(noise);
     }
     let pair = BitAndNoise::new(bit, noise);
-    units_around(pair.approximate(noise), |growth| pair.is_within(growth))
+    units_around(pair.approximate(noise), 1, |growth| pair.is_within(&growth.lower()))
 }
 
-/// The largest number of units not above an ε near `guess`, and the smallest not below it; `is_within` tells whether ε is
-/// certainly at most the logarithm of a number.
-fn units_around(guess: f64, is_within: impl Fn(&BigRational) -> bool) -> (u64, u64) {
+/// The largest number of units not above `times` an ε near `guess`, and the smallest not below it; `is_within` tells whether ε is
+/// certainly at most the logarithm of the lower end of a number.
+fn units_around(guess: f64, times: u32, is_within: impl Fn(&Exponential) -> bool) -> (u64, u64) {
+    let guess = guess * f64::from(times);
     let is_below = |units: i64| {
-        let bound = BigRational::new(units.into(), BigInt::from(UNITS as u64));
-        !is_within(&Exponential::of(&bound).lower())
+        let bound = BigRational::new(units.into(), BigInt::from(UNITS as u64) * times);
+        !is_within(&Exponential::of(&bound))
     };
     let (below, above) = bisect_integers(bracket_integers((guess * UNITS) as i64, is_below), is_below);
     (below.unsigned_abs(), above.unsigned_abs())
 }
 
-/// An ε near `guess` in whole units; `is_within` tells whether ε is certainly at most the logarithm of a number.
-pub(super) fn epsilon_not_above(guess: f64, is_within: impl Fn(&BigRational) -> bool) -> Enclosure {
-    let (below, above) = units_around(guess, is_within);
+/// `times` an ε near `guess`, in whole units; `is_within` tells whether ε is certainly at most the logarithm of the lower end of a
+/// number.
+pub(super) fn multiple_in_units(guess: f64, times: u32, is_within: impl Fn(&Exponential) -> bool) -> Enclosure {
+    let (below, above) = units_around(guess, times, is_within);
     Enclosure::new(decimal(below.into()), decimal(above.into()))
 }
 

@@ -39,7 +39,10 @@ pub(super) fn views_table(views: &ContributionViews) -> String {
     let delta = if views.linked.is_some() { "0" } else { "" };
     table.row(["linked", "nobody", &readable_up(views.linked), delta, "exact"]);
     if let Some(epsilon) = views.one_aggregator {
-        table.row(["one aggregator", "one aggregator", &readable_up(epsilon.upper()), "0", "exact"]);
+        // The ends of an exact claim are at most one decimal apart.
+        let is_exact = epsilon.upper() - epsilon.lower() < 2e-12;
+        let certificate = if is_exact { "exact" } else { "upper bound" };
+        table.row(["one aggregator", "one aggregator", &readable_up(epsilon.upper()), "0", certificate]);
     }
     let owners = format!("{} owners", grouped(views.release.owners()));
     let release = if views.one_aggregator.is_some() { format!("one aggregator and {owners}") } else { owners.clone() };

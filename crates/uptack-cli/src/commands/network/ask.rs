@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde_json::{Value, json};
 use uptack::card::{self, Card, Operators, Remedy, plan_whole, whole_progress};
-use uptack::contribution::AnyMechanism;
 use uptack::display::{self, Rounding};
 use uptack::plan::{Asked, Request, Trust, linked_words};
 use uptack::{Fraction, Progress};
@@ -381,16 +380,9 @@ fn describe_card(card: &Card, request: &Request) -> String {
     format!("{mechanism}\nexpected error {error} (standard deviation); {batch}\n{contributions}{claims}\n")
 }
 
-/// To how many counts one owner adds, and what that leaves out.
+/// Whom the counts miss, and the option that changes it.
 fn contribution_words(card: &Card) -> String {
-    let AnyMechanism::Contributions(contributions) = &card.mechanism else { return String::new() };
-    let (most, counts) = (contributions.most(), grouped(contributions.counts() as u64));
-    let times = if most == 1 { "one".to_owned() } else { most.to_string() };
-    let missed = match &card.series {
-        Some(_) => "; windows miss owners who were counted that often before: --most-yes allows more",
-        None => "",
-    };
-    format!("each owner is counted in at most {times} of the {counts} counts{missed}\n")
+    card.contribution_words().map(|words| format!("{words} (--most-yes allows more)\n")).unwrap_or_default()
 }
 
 /// Which linked ε was chosen and what it costs, for a single question; several share the usual one.

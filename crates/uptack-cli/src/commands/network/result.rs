@@ -212,7 +212,8 @@ impl CheckedRecord {
     /// The estimates under the question, and what each claim rests on.
     fn describe(&self, estimates: &str) -> String {
         let question = self.card.question.as_ref().map(|question| format!("{question}\n\n")).unwrap_or_default();
-        format!("{question}{estimates}\n{}", trust_words(&self.trust))
+        let missed = self.card.contribution_words().map(|words| format!("Note: {words}.\n\n")).unwrap_or_default();
+        format!("{question}{estimates}\n{missed}{}", trust_words(&self.trust))
     }
 
     fn with_record(&self, mut document: Value) -> Value {

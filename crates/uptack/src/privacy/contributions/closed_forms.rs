@@ -13,7 +13,6 @@
 //! for one contribution. The epsilons of several contributions of one owner add up.
 
 use num_bigint::BigInt;
-use num_rational::BigRational;
 use num_traits::ToPrimitive;
 
 use crate::certified::exponential::Exponential;
@@ -37,15 +36,15 @@ pub fn linked_epsilon(contributions: &Contributions) -> Option<f64> {
     let law = contributions.law();
     let once = yes_no::ratio_epsilon(law.told().numerator(), law.other().numerator());
     let together = once * f64::from(contributions.most());
-    let rounded = if contributions.most() == 1 { together } else { together.next_up() };
+    let rounded = if contributions.most() == 1 || once == 0.0 { together } else { together.next_up() };
     rounded.is_finite().then_some(rounded)
 }
 
 /// ε of everything that is published if one aggregator is honest, even if nobody else is, whatever the crowd; δ is 0. `None`
 /// without noise.
 ///
-/// The upper end is the claim. For one contribution both ends are one decimal apart; for several, the lower end is that of a single
-/// count by itself.
+/// The upper end is the claim, k·ε₁ rounded up to twelve decimal places. For one contribution, and for plain ones, both ends are at
+/// most one decimal apart; for several, the lower end is that of a single count by itself.
 ///
 /// ```
 /// use uptack::contribution::Contributions;
@@ -59,27 +58,36 @@ pub fn linked_epsilon(contributions: &Contributions) -> Option<f64> {
 /// ```
 pub fn one_aggregator(contributions: &Contributions) -> Option<Enclosure> {
     let NoiseLaw::Laplace(noise) = contributions.noise()?;
-    let once = of_one_contribution(contributions, noise);
-    if contributions.most() == 1 {
-        return Some(once);
+    let bound = of_all_contributions(contributions, noise);
+    let most = contributions.most() as usize;
+    // Plain contributions attain the bound if all of them can move to other counts.
+    if most == 1 || (is_plain(contributions) && 2 * most <= contributions.counts()) {
+        return Some(bound);
     }
     // The laws of a single count were rounded, by less than what this leaves out of the last digit.
     let lower = yes_no::one_aggregator(&contributions.count_channel()).map_or(0.0, |count| count.lower() - 1e-12);
-    Some(Enclosure::new(lower.max(0.0), yes_no::together_upper(once.upper(), contributions.most().into())))
+    Some(Enclosure::new(lower.max(0.0), bound.upper()))
 }
 
-fn of_one_contribution(contributions: &Contributions, noise: &DiscreteLaplace) -> Enclosure {
+/// Whether every contribution is told.
+fn is_plain(contributions: &Contributions) -> bool {
     let law = contributions.law();
+    law.other() == Probability::ZERO && law.silent() == Probability::ZERO
+}
+
+/// k·ε₁, of which the upper end is always a bound.
+fn of_all_contributions(contributions: &Contributions, noise: &DiscreteLaplace) -> Enclosure {
+    let (law, most) = (contributions.law(), contributions.most());
     if law.told() == law.other() {
         return Enclosure::ZERO;
     }
-    if law.other() == Probability::ZERO && law.silent() == Probability::ZERO {
-        return noise_alone(if contributions.counts() == 1 { 1 } else { 2 }, noise);
+    if is_plain(contributions) {
+        return noise_alone(u64::from(most) * if contributions.counts() == 1 { 1 } else { 2 }, noise);
     }
     let moves = Move::all(contributions);
     let decay = Exponential::of(&-noise.scale().exact().recip());
     let guess = moves.iter().map(|one| one.approximate(noise)).fold(0.0, f64::max);
-    yes_no::epsilon_not_above(guess, |growth| moves.iter().all(|one| one.is_within(growth, &decay)))
+    yes_no::multiple_in_units(guess, most, |growth| moves.iter().all(|one| one.is_within(growth, &decay)))
 }
 
 /// ε of `moved` counts that change by one each, under the noise of one aggregator alone: `moved`/t, rounded up.
@@ -87,19 +95,19 @@ pub fn noise_alone(moved: u64, noise: &DiscreteLaplace) -> Enclosure {
     yes_no::whole_units(&(noise.scale().exact().recip() * BigInt::from(moved)))
 }
 
-/// A change of one contribution's truth: the largest ratio of the two laws of all noisy counts, both as coefficients of 1, a and a².
+/// A change of one contribution's truth: the largest ratio of the two laws of all noisy counts, both as coefficients of 1, a and a²,
+/// in integers over 2⁶⁴.
 struct Move {
-    from: [BigRational; 3],
-    to: [BigRational; 3],
+    from: [BigInt; 3],
+    to: [BigInt; 3],
 }
 
 impl Move {
     /// Every change that is possible.
     fn all(contributions: &Contributions) -> Vec<Self> {
         let law = contributions.law();
-        let [g, r, s] = [law.told(), law.other(), law.silent()].map(exact);
-        let others = |fewer: usize| &r * BigRational::from_integer((contributions.counts() - fewer).into());
-        let zero = BigRational::from_integer(0.into());
+        let [g, r, s] = [law.told(), law.other(), law.silent()].map(|part| BigInt::from(part.numerator()));
+        let others = |fewer: usize| &r * BigInt::from(contributions.counts() - fewer);
         let mut moves = Vec::new();
         if contributions.counts() > 1 {
             let uncounted = if contributions.has_uncounted() { &s + &r } else { s.clone() };
@@ -110,7 +118,7 @@ impl Move {
         }
         if contributions.has_uncounted() {
             moves.push(Self { from: [g.clone(), &r + &s, others(1)], to: [r.clone(), &g + &s, others(1)] });
-            moves.push(Self { from: [&g + &s, others(0), zero.clone()], to: [&r + &s, &g + others(1), zero] });
+            moves.push(Self { from: [&g + &s, others(0), BigInt::ZERO], to: [&r + &s, &g + others(1), BigInt::ZERO] });
         }
         moves
     }
@@ -118,23 +126,24 @@ impl Move {
     /// ln(from/to) to some units in the last place of a double: the difference is taken before it is rounded.
     fn approximate(&self, noise: &DiscreteLaplace) -> f64 {
         let decay = noise.decay();
-        let at = |[one, two, three]: [f64; 3]| one + decay * (two + decay * three);
-        let double = |value: &BigRational| value.to_f64().unwrap_or(0.0);
-        let difference = [0, 1, 2].map(|power| double(&(&self.from[power] - &self.to[power])));
+        let double = |value: &BigInt| value.to_f64().unwrap_or(0.0);
+        let [one, two, three] = self.to.each_ref().map(double);
+        let difference = [0, 2].map(|power: usize| double(&(&self.from[power] - &self.to[power])));
         // The coefficients of the difference sum to zero: Σ dᵢaⁱ = (1 − a)·(d₀ − d₂·a).
-        let difference = noise.gap() * (difference[0] - difference[2] * decay);
-        (difference / at(self.to.each_ref().map(double))).ln_1p()
+        let difference = noise.gap() * (difference[0] - difference[1] * decay);
+        (difference / (one + decay * (two + decay * three))).ln_1p()
     }
 
-    /// Whether the ratio is certainly at most `growth`. Both laws grow with a.
-    fn is_within(&self, growth: &BigRational, decay: &Exponential) -> bool {
-        let at = |[one, two, three]: &[BigRational; 3], decay: &BigRational| one + decay * (two + decay * three);
-        growth * at(&self.to, &decay.lower()) >= at(&self.from, &decay.upper())
+    /// Whether the ratio is certainly at most the lower end of `growth`. Both laws grow with a. In integers, because reducing
+    /// fractions takes most of the time otherwise.
+    fn is_within(&self, growth: &Exponential, decay: &Exponential) -> bool {
+        let at = |[one, two, three]: &[BigInt; 3], decay: &BigInt| {
+            let inner = (two << Exponential::BITS) + three * decay;
+            (one << (2 * Exponential::BITS)) + inner * decay
+        };
+        growth.lower_units() * at(&self.to, decay.lower_units())
+            >= at(&self.from, decay.upper_units()) << Exponential::BITS
     }
-}
-
-fn exact(probability: Probability) -> BigRational {
-    BigRational::new(probability.numerator().into(), Probability::ONE.numerator().into())
 }
 
 #[cfg(test)]

@@ -72,6 +72,7 @@ fn contributions(all: &SolvedContributions, card: &Card) -> Markup {
         @if let Some(words) = all.solved_words() { p { (words) } }
         p { "Each owner adds to at most " (grouped(u64::from(mechanism.most()))) " of the "
             (grouped(mechanism.counts() as u64)) " counts, and every claim is for all of them together." }
+        @if let Some(words) = card.contribution_words() { p { "Note: " (words) "." } }
         @for words in all.linked_words().into_iter().chain(all.tradeoff_words()) { p { (words) } }
         (claims(card))
         (tradeoff(&all.plan.tradeoff, all.request.linked_epsilon))

@@ -74,6 +74,7 @@ fn facts(card: &Card) -> Markup {
             (predicates(card))
             @if !card.attributes.is_empty() { dt { "Attributes" } dd { (card.attributes.join(", ")) } }
             dt { "Mechanism" } dd { code { (card.mechanism) } }
+            @if let Some(words) = card.contribution_words() { dt { "Counted" } dd { (words) } }
             dt { "Expected error" }
             dd { (display::nearest(card.predicted.sd.value())) " people (standard deviation)" }
             (owners(card))

@@ -145,6 +145,7 @@ pub(super) fn result(outcome: &EstimatedRecord) -> Markup {
                 [one] if one.name.is_none() => (single(one, &outcome.card)),
                 questions => (ballot(questions)),
             }
+            @if let Some(words) = outcome.card.contribution_words() { p.help { "Note: " (words) "." } }
         }
     }
 }

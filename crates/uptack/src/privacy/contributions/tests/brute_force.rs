@@ -114,6 +114,37 @@ fn no_crowd_of_ten_among_four_or_five_options_is_above_the_bound() {
     check_every_crowd(&choice(5, "1", "0.03"), 10);
 }
 
+/// The probabilities of how many of `owners` owners who belong elsewhere are counted in one window.
+fn window_law(owners: u32, other: f64) -> Vec<f64> {
+    let plus_one = |law: Vec<f64>| {
+        let at = |count: usize| law.get(count).copied().unwrap_or(0.0);
+        let counted = |count: usize| if count > 0 { at(count - 1) } else { 0.0 };
+        (0..=law.len()).map(|count| counted(count) * other + at(count) * (1.0 - other)).collect()
+    };
+    (0..owners).fold(vec![1.0], |law, _| plus_one(law))
+}
+
+/// If every window of a series has other owners, fewer of them hide a move from one window to another than if all owners were in
+/// both: the certificate is for the latter only, and cards of series do not use it.
+#[test]
+fn the_certificate_does_not_hold_for_windows_with_different_owners() {
+    let (owners, epsilon) = (60, 0.5_f64);
+    let contributions: Contributions = "contributions(counts=2,most=1,r=0.1)".parse().unwrap();
+    let (g, r) = (contributions.law().told().to_f64(), contributions.law().other().to_f64());
+    let law = window_law(owners - 1, r);
+    let at = |count: usize| law.get(count).copied().unwrap_or(0.0);
+    let raised = |count: usize| if count > 0 { at(count - 1) } else { 0.0 };
+    let published = |told: [f64; 2], x: usize, y: usize| {
+        told[0] * raised(x) * at(y) + told[1] * at(x) * raised(y) + r * at(x) * at(y)
+    };
+    let counts = (0..=law.len()).flat_map(|x| (0..=law.len()).map(move |y| (x, y)));
+    let excess = |(x, y): (usize, usize)| published([g, r], x, y) - epsilon.exp() * published([r, g], x, y);
+    let actual: f64 = counts.map(|pair| excess(pair).max(0.0)).sum();
+    let account = OwnersAlone::new(&contributions, owners.into()).unwrap();
+    let certified = account.delta(Epsilon::new(epsilon).unwrap()).value().unwrap();
+    assert!(actual > 1.1 * certified.upper(), "{actual} for {certified:?}");
+}
+
 /// The two options of a move are not a yes/no question: the target leaves one count and joins another.
 #[test]
 fn the_certificate_of_the_pair_of_options_alone_is_unsound() {
