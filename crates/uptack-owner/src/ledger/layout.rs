@@ -5,6 +5,7 @@ use std::{
     collections::{BTreeMap, HashMap},
     fs::File,
     path::Path,
+    time::Duration,
 };
 use uptack::card::Card;
 use uptack_dap::{card_task, private, protocol::TaskId};
@@ -15,13 +16,18 @@ use crate::error::{Error, Result};
 /// The file in a ledger's folder.
 pub const STATE_FILE: &str = "ledger.sqlite3";
 const LAYOUT: &str = "4";
+/// How often a lock is tried, and the pause in between.
+const TRIES: u32 = 10;
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// Locks the directory for this process, and keeps it and its files to this user alone.
 pub(super) fn lock(directory: &Path) -> Result<File> {
     // A file that cannot be written is a fault of the environment, although the error is one of the network crate.
     private::prepare(directory, &directory.join(STATE_FILE)).map_err(Error::environment)?;
     let lock = private::create_file(&directory.join("lock")).map_err(Error::environment)?;
-    lock.try_lock().map_err(|_| Error::Input(format!("{} is in use by another client", directory.display())))?;
+    if !is_free_soon(&lock) {
+        return Err(Error::Input(format!("{} is in use by another client", directory.display())));
+    }
     // An earlier version may have left them with other permissions.
     for ending in ["-wal", "-shm"] {
         let path = directory.join(format!("{STATE_FILE}{ending}"));
@@ -30,6 +36,17 @@ pub(super) fn lock(directory: &Path) -> Result<File> {
         }
     }
     Ok(lock)
+}
+
+/// Takes a lock, and waits a little if it is taken: a process that is just ending, or a child that is just being started, holds it
+/// for a moment longer.
+fn is_free_soon(lock: &File) -> bool {
+    (0..TRIES).any(|attempt| {
+        if attempt > 0 {
+            std::thread::sleep(PAUSE);
+        }
+        lock.try_lock().is_ok()
+    })
 }
 
 /// Opens the file, brings it to this layout, and empties the log that a killed process may have left.
