@@ -14,8 +14,11 @@ fn the_error_of_one_count_agrees_with_an_independent_program() {
     }
 }
 
-/// The mechanism, and for some crowds the owners, how many have the option, and the standard deviation of its estimate.
-const REFERENCE: [(&str, &[(u64, u64, f64)]); 40] = [
+/// The owners, how many have the option, and the standard deviation of its estimate.
+type Error = (u64, u64, f64);
+
+/// The mechanism, and its errors in some crowds.
+const REFERENCE: [(&str, &[Error]); 40] = [
     (
         "choice(k=3,f=1,r=0.01) + laplace(scale=2)",
         &[(1000, 0, 5.213151648233851), (1000, 200, 5.407291907931956), (50186, 22, 23.343757524532172)],
